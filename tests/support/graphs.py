@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -34,20 +34,18 @@ BUILDERS: dict[str, Callable[..., Any]] = {
     "adaptive": build_adaptive_rag,
 }
 
-#: Every graph, sync and async; each in one of these in the fast tier, in the other one in the slow tier.
-each_graph = pytest.mark.parametrize(
-    ("name", "native"),
-    [
-        pytest.param(
-            name,
-            native,
-            id=f"{name}-{'ainvoke' if native else 'invoke'}",
-            marks=[] if native == bool(number % 2) else pytest.mark.slow,
-        )
-        for number, name in enumerate(BUILDERS)
+
+def in_turn(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Each row with sync and async; with one of these in the fast tier, with the other one in the slow tier."""
+    return [
+        pytest.param(*row, native, marks=[] if native == bool(number % 2) else pytest.mark.slow)
+        for number, row in enumerate(rows)
         for native in (False, True)
-    ],
-)
+    ]
+
+
+#: Every graph, sync and async in turn.
+each_graph = pytest.mark.parametrize(("name", "native"), in_turn((name,) for name in BUILDERS))
 
 
 class Fixed(BaseRetriever):

@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.crag import Marked, model
-from support.graphs import fixed, go, thread
+from support.graphs import fixed, go, in_turn, thread
 
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.guards import Guards, Refusal
@@ -49,43 +49,42 @@ class Run:
         return dict(await go(self.graph, native, given, thread(), context=ASKED))
 
 
-@pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize(
-    ("reply", "searched"),
-    [
-        (True, ["pump start"]),
-        ("yes", ["pump start"]),
-        ({"query": "  fan\nstart  "}, ["fan start"]),
-        (False, []),
-        ("no", []),
-        ("fan start", []),
-        ("yes, but not this", []),
-        ("好的。", ["pump start"]),
-        ({"query": "no"}, ["no"]),
-        ({"query": 7}, []),
-        ("ＮＯ", []),
-        ("不用了。", []),
-        (None, []),
-        (7, []),
-        ("", []),
-        ("OK!", ["pump start"]),
-        ({"type": "reject"}, []),
-        ({"approve": True}, []),
-        ({"approved": False}, []),
-        ({"approved": False, "query": "fan start"}, []),
-        ({"approved": "no"}, []),
-        ({"approved": True}, ["pump start"]),
-        ({"approved": True, "query": None}, ["pump start"]),
-        ({"approved": True, "query": ""}, ["pump start"]),
-        ({"query": "fan start", "reason": "shown"}, ["fan start"]),
-        ({"query": ""}, []),
-        ('{"approved": false}', []),
-        ('{"approved": true, "query": "风扇"}', ["风扇"]),
-        ('{"type": "reject"}', []),
-        ("{}", []),
-        ({"query": "fan\0 start\ud800"}, ["fan\ufffd start\ufffd"]),
-    ],
-)
+REPLIES: list[tuple[Any, list[str]]] = [
+    (True, ["pump start"]),
+    ("yes", ["pump start"]),
+    ({"query": "  fan\nstart  "}, ["fan start"]),
+    (False, []),
+    ("no", []),
+    ("fan start", []),
+    ("yes, but not this", []),
+    ("好的。", ["pump start"]),
+    ({"query": "no"}, ["no"]),
+    ({"query": 7}, []),
+    ("ＮＯ", []),
+    ("不用了。", []),
+    (None, []),
+    (7, []),
+    ("", []),
+    ("OK!", ["pump start"]),
+    ({"type": "reject"}, []),
+    ({"approve": True}, []),
+    ({"approved": False}, []),
+    ({"approved": False, "query": "fan start"}, []),
+    ({"approved": "no"}, []),
+    ({"approved": True}, ["pump start"]),
+    ({"approved": True, "query": None}, ["pump start"]),
+    ({"approved": True, "query": ""}, ["pump start"]),
+    ({"query": "fan start", "reason": "shown"}, ["fan start"]),
+    ({"query": ""}, []),
+    ('{"approved": false}', []),
+    ('{"approved": true, "query": "风扇"}', ["风扇"]),
+    ('{"type": "reject"}', []),
+    ("{}", []),
+    ({"query": "fan\0 start\ud800"}, ["fan\ufffd start\ufffd"]),
+]
+
+
+@pytest.mark.parametrize(("reply", "searched", "native"), in_turn(REPLIES))
 async def test_the_reply_decides_what_leaves(reply: Any, searched: list[str], native: bool) -> None:
     """Nothing leaves before the reply; a refusal declines, and the notes say so."""
     run = Run(-0.9)

@@ -41,16 +41,6 @@ def grade(score: float, relevant: bool = True, reason: str = "It says so.") -> s
     return f'{{"relevant": {str(relevant).lower()}, "score": {score}, "reason": "{reason}"}}'
 
 
-def test_actions_by_hand() -> None:
-    """Any above upper: correct; all below lower, or none at all: incorrect; else ambiguous; edges belong between."""
-    limits = Thresholds(-0.5, 0.5)
-    assert limits.action([-0.9, 0.51]) == "correct"
-    assert limits.action([-0.9, -0.51]) == "incorrect"
-    assert limits.action([]) == "incorrect"
-    assert limits.action([-0.9, 0.0]) == "ambiguous"
-    assert limits.action([0.5]) == limits.action([-0.5]) == "ambiguous"
-
-
 @pytest.mark.parametrize(("lower", "upper"), [(0.5, -0.5), (-1.1, 0), (0, 1.1), (math.nan, 0), ("a", 1)])
 def test_thresholds_out_of_order_are_refused(lower: Any, upper: Any) -> None:
     """They lie from -1 to 1, lower not above upper."""

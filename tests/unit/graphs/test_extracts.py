@@ -105,6 +105,7 @@ def shows(graph: Any, question: str, page: str, words: str) -> bool:
     return bool(re.search(page, source) and re.search(words, said)) and result["status"] == "grounded"
 
 
+@pytest.mark.slow
 def test_questions_on_the_guide(guide: Any) -> None:
     """At least 22 of thirty show the right passage first, with what answers; what the guide lacks is declined."""
     wrong = [row[0] for row in ANSWERED if not shows(guide, *row)]
@@ -112,6 +113,7 @@ def test_questions_on_the_guide(guide: Any) -> None:
     assert [guide.invoke({"question": question})["status"] for question in DECLINED] == ["declined"] * 6
 
 
+@pytest.mark.slow
 def test_no_extract_of_the_guide_is_code(guide: Any) -> None:
     """Whatever is asked of pages full of code, no line of it is an answer."""
     for question in (

@@ -46,9 +46,10 @@ class Degraded(BaseRetriever):
 
 
 @pytest.mark.parametrize(
-    ("question", "language"), [(ASKED["question"], "en"), ("风扇在多少度时启动？", "zh")]
+    ("texts", "question", "language"),
+    [([], ASKED["question"], "en"), (["Tea is hot.", "茶很烫。"], "风扇在多少度时启动？", "zh")],
+    ids=["nothing found", "nothing fits"],
 )
-@pytest.mark.parametrize("texts", [[], ["Tea is hot.", "茶很烫。"]], ids=["nothing found", "nothing fits"])
 @pytest.mark.parametrize("name", BUILDERS)
 async def test_no_answer_beside_an_outage_is_incomplete(
     name: str, texts: list[str], question: str, language: str
@@ -241,13 +242,23 @@ STAND_BY: dict[str, Any] = {
 }
 
 
+UNANSWERED = "Who painted the ceiling of the fan?"
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [*((name, "alone") for name in BUILDERS), ("plain", "in a chain"), ("crag", "two chains")],
+)
+async def test_a_decline_of_extractive_for_a_model_is_incomplete(name: str, way: str) -> None:
+    """Nobody read the passages."""
+    graph = BUILDERS[name](fixed(FAN), STAND_BY[way](Down(responses=[""]), chat_model("extractive")))
+    assert (await both(graph, UNANSWERED))["status"] == "incomplete"
+
+
 @pytest.mark.parametrize("stand_by", STAND_BY.values(), ids=STAND_BY)
-@pytest.mark.parametrize("name", BUILDERS)
-async def test_a_decline_of_extractive_for_a_model_is_incomplete(name: str, stand_by: Any) -> None:
-    """Nobody read the passages; where another language model stands by, it did, and its request counts."""
-    down, question = Down(responses=[""]), "Who painted the ceiling of the fan?"
-    graph = BUILDERS[name](fixed(FAN), stand_by(down, chat_model("extractive")))
-    assert (await both(graph, question))["status"] == "incomplete"
+async def test_another_language_model_that_stands_by_may_decline(stand_by: Any) -> None:
+    """It read the passages, and its request counts."""
+    down, question = Down(responses=[""]), UNANSWERED
     other = FakeListChatModel(responses=[DECLINED["en"]])
     read = await both(build_plain_rag(fixed(FAN), stand_by(down, other)), question)
     assert read["status"] == "declined" and "was asked" in " ".join(read["notes"])

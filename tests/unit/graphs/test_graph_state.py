@@ -30,13 +30,13 @@ CYCLE["again"] = CYCLE
 ODD: list[Any] = [Identifier(), 10**30, {"half \ud800": 1}, {"deep": [Identifier()]}, len, CYCLE]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=["object", "number", "key", "deep", "function", "cycle"])
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
-async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
+async def test_odd_metadata_do_not_end_a_run(build: Any) -> None:
     """In every graph: the answer comes, and what can be kept of the metadata is."""
 
     def search(query: str) -> list[Document]:
-        return [Document("The fan starts at 60 degrees.", metadata={"file": "fan.md", "odd": odd})]
+        odd = {f"odd {number}": value for number, value in enumerate(ODD)}
+        return [Document("The fan starts at 60 degrees.", metadata={"file": "fan.md", **odd})]
 
     made = build(
         RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver(), output="full"
@@ -48,7 +48,6 @@ async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
         assert found["citations"][0]["file"] == "fan.md"
 
 
-@pytest.mark.parametrize("bad", ["\0", "\ud800"], ids=["nul", "surrogate"])
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
@@ -57,13 +56,12 @@ async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
-async def test_what_postgresql_refuses_is_replaced(
-    build: Any, question: str, sentence: str, bad: str
-) -> None:
+async def test_what_postgresql_refuses_is_replaced(build: Any, question: str, sentence: str) -> None:
     """In question, passages and answer: what is kept of a thread has neither NUL nor half a surrogate pair."""
+    bad = "\0\ud800"
 
     def search(query: str) -> list[Document]:
-        assert bad not in query
+        assert not {*bad} & {*query}
         metadata = {"file": f"fan{bad}.md", f"key{bad}": [{"tags": bad}]}
         return [Document(sentence.format(bad), metadata=metadata)]
 
@@ -73,8 +71,8 @@ async def test_what_postgresql_refuses_is_replaced(
     config: Any = {"configurable": {"thread_id": "1"}}
     given = {"question": question.format(bad)}
     for found in (made.invoke(given, config), await made.ainvoke(given, config)):
-        assert found["question"] == question.format("\ufffd")
-        assert found["answer"] == sentence.format("\ufffd") + "[1]" and found["status"] == "grounded"
+        assert found["question"] == question.format("\ufffd\ufffd")
+        assert found["answer"] == sentence.format("\ufffd\ufffd") + "[1]" and found["status"] == "grounded"
         kept = repr([saved.values for saved in made.get_state_history(config)])
         assert "\\x00" not in kept and "\\ud800" not in kept
 
@@ -110,17 +108,15 @@ def test_what_can_be_kept_stays_as_it_is() -> None:
 FAN = "The fan starts at 60 degrees."
 
 
-@pytest.mark.parametrize("key", ["history", "documents", "notes", "usage", "strips", "web_documents"])
-@pytest.mark.parametrize("value", [None, 5, "x", {"calls": "many"}, float("nan")])
-def test_a_wrong_type_is_refused_and_the_thread_goes_on(key: str, value: Any) -> None:
+def test_a_wrong_type_is_refused_and_the_thread_goes_on() -> None:
     """No bare TypeError, no text taken apart into its letters; what was kept before is there still."""
-    retriever: Any = RunnableLambda(lambda query: [Document("The fan starts at 60 degrees.")])
-    graph = build_crag(retriever, chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
-    config = thread()
-    before = graph.invoke({"question": "When does the fan start?"}, config)
-    with pytest.raises(InvalidInputError, match="give "):
-        graph.update_state(config, {key: value})
-    assert graph.get_state(config).values[key] == before[key]
+    graph = build_crag(fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
+    before = graph.invoke({"question": "When does the fan start?"}, thread())
+    for key in ("history", "documents", "notes", "usage", "strips", "web_documents"):
+        for value in (None, 5, "x", {"calls": "many"}, float("nan")):
+            with pytest.raises(InvalidInputError, match="give "):
+                graph.update_state(thread(), {key: value})
+            assert graph.get_state(thread()).values[key] == before[key]
 
 
 AFTER = {

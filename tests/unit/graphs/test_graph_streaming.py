@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from support import tenants
-from support.graphs import BUILDERS, each_graph, fixed, thread
+from support.graphs import BUILDERS, each_graph, fixed, in_turn, thread
 from typing_extensions import TypedDict
 
 from rag_kit.concurrency.bridge import blocking
@@ -159,21 +159,20 @@ async def test_a_node_in_the_place_of_another_shows_what_that_one_did() -> None:
 THOUGHT = "<think>Is it 60?\nYes, [1] says so: 1 < 2.</think>\n\nAt 60 degrees.[1]"
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
-@pytest.mark.parametrize(
-    ("reply", "seen"),
-    [
-        (THOUGHT, "At 60 degrees.[1]"),
-        ("<Thinking>a</Thinking>At 60 < 70 degrees.[1]", "At 60 < 70 degrees.[1]"),
-        ("At 60 degrees.[1] <think>and now?", "At 60 degrees.[1]"),
-        ("<reasoning>想一想</reasoning>六十度。[1]", "六十度。[1]"),
-        ("At 60 <t", "At 60 <t"),
-        ("At 60 degrees.[1]", "At 60 degrees.[1]"),
-        ("At 60 degrees, as it seems", "At 60 degrees, as it seems"),
-        ("Is it 60?\nYes, [1] says so: 1 < 2.</think>\n\nAt 60 degrees.[1]", "At 60 degrees.[1]"),
-        ("六十度吗？段落[1]写了。</THINK>六十度。[1]", "六十度。[1]"),
-    ],
-)
+REPLIES = [
+    (THOUGHT, "At 60 degrees.[1]"),
+    ("<Thinking>a</Thinking>At 60 < 70 degrees.[1]", "At 60 < 70 degrees.[1]"),
+    ("At 60 degrees.[1] <think>and now?", "At 60 degrees.[1]"),
+    ("<reasoning>想一想</reasoning>六十度。[1]", "六十度。[1]"),
+    ("At 60 <t", "At 60 <t"),
+    ("At 60 degrees.[1]", "At 60 degrees.[1]"),
+    ("At 60 degrees, as it seems", "At 60 degrees, as it seems"),
+    ("Is it 60?\nYes, [1] says so: 1 < 2.</think>\n\nAt 60 degrees.[1]", "At 60 degrees.[1]"),
+    ("六十度吗？段落[1]写了。</THINK>六十度。[1]", "六十度。[1]"),
+]
+
+
+@pytest.mark.parametrize(("reply", "seen", "native"), in_turn(REPLIES))
 async def test_thoughts_are_cut_from_the_stream(reply: str, seen: str, native: bool) -> None:
     """As they are from the answer, which stays whole in the state."""
     graph = build_plain_rag(fixed(FAN), FakeListChatModel(responses=[reply]))

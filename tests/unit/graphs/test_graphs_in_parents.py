@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 from support.crag import Marked, model
-from support.graphs import BUILDERS, each_graph, fixed, go, thread
+from support.graphs import BUILDERS, fixed, go, in_turn, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError
@@ -78,13 +79,17 @@ def parent(child: Any, schema: Any, *, called: bool, **options: Any) -> Any:
     return graph.compile(**options)
 
 
-@pytest.mark.parametrize("called", [False, True], ids=["node", "called"])
-@pytest.mark.parametrize(("schema", "context"), CONTEXTS, ids=["dataclass", "pydantic", "typeddict"])
-@each_graph
-async def test_a_parents_context_is_no_obstacle(
-    name: str, schema: Any, context: Any, called: bool, native: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind", "called", "native"),
+    in_turn(
+        (name, kind, called)
+        for kind, called in itertools.product(range(len(CONTEXTS)), (False, True))
+        for name in (BUILDERS if (kind, called) == (0, False) else ["plain"])
+    ),
+)
+async def test_a_parents_context_is_no_obstacle(name: str, kind: int, called: bool, native: bool) -> None:
     """Each graph answers; a value that has the name of one of its settings is used, the rest is ignored."""
+    schema, context = CONTEXTS[kind]
     child = BUILDERS[name](fixed(FAN), chat_model("extractive"), output="full")
     graph = parent(child, schema, called=called, checkpointer=InMemorySaver())
     options: Any = {"context": context}
@@ -160,8 +165,10 @@ def test_at_the_root_a_setting_that_is_none_is_refused(name: str) -> None:
 MISPLACED = pytest.mark.parametrize(("name", "value"), [("filter", {"tenant": "acme"}), ("k", 1)])
 
 
-@MISPLACED
-@pytest.mark.parametrize("builder", BUILDERS)
+@pytest.mark.parametrize(
+    ("builder", "name", "value"),
+    [*((builder, "filter", {"tenant": "acme"}) for builder in BUILDERS), ("plain", "k", 1)],
+)
 async def test_a_filter_in_the_input_is_refused(builder: str, name: str, value: Any) -> None:
     """LangGraph would drop it, and the passages of every tenant would be searched. The thread goes on afterwards."""
     retriever = fixed(FAN)

@@ -65,15 +65,6 @@ def test_a_citation_that_does_not_hold_is_flagged(answer: str, status: str) -> N
     assert result["status"] == status
 
 
-def test_context_sets_k_and_filter() -> None:
-    """Per-run settings reach the retriever."""
-    graph = build_plain_rag(retriever(), chat_model("extractive"), output="full")
-    one = graph.invoke({"question": "starts at degrees"}, context={"k": 1})
-    pump = graph.invoke({"question": "starts at degrees"}, context={"filter": {"file": "pump.md"}})
-    assert len(one["documents"]) == 1
-    assert [d.metadata["file"] for d in pump["documents"]] == ["pump.md"]
-
-
 @pytest.mark.parametrize(
     ("context", "says"),
     [
