@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -135,3 +136,11 @@ async def both(retriever: Any, query: str, **kwargs: Any) -> list[Document]:
     sync = retriever.invoke(query, None, **kwargs)
     assert await retriever.ainvoke(query, None, **kwargs) == sync
     return sync  # type: ignore[no-any-return]
+
+
+async def both_raise(error: Any, match: str | None, retriever: Any, *arguments: Any, **options: Any) -> None:
+    """Check that invoke and ainvoke raise the error with such a message."""
+    with pytest.raises(error, match=match):
+        retriever.invoke(*arguments, **options)
+    with pytest.raises(error, match=match):
+        await retriever.ainvoke(*arguments, **options)

@@ -112,13 +112,6 @@ def test_construction_errors_do_not_show_values() -> None:
     assert "canary" not in str(caught.value) and "texts" in str(caught.value)
 
 
-async def test_an_empty_query_finds_nothing() -> None:
-    """White space alone gives no documents and does not reach the engine."""
-    retriever = Ranked(seen=[])
-    assert retriever.invoke("  \n") == [] == await retriever.ainvoke("")
-    assert retriever.seen == []
-
-
 def test_parts_in_order_without_names_are_refused() -> None:
     """Retrievers take their arguments by name, and say so."""
     with pytest.raises(InvalidInputError, match="EnsembleRetriever takes its arguments by name"):

@@ -14,13 +14,13 @@ from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.chroma import memory_client
 from support.outages import ask
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import (
@@ -28,7 +28,6 @@ from rag_kit.retrieval import (
     EnsembleRetriever,
     ExactVectorRetriever,
     MultiQueryRetriever,
-    RerankRetriever,
     SparseRetriever,
     TrigramRetriever,
     VectorRetriever,
@@ -274,20 +273,3 @@ def test_of_fallbacks_the_first_of_a_known_type_counts() -> None:
     assert own_filter(bm25(filter=A).with_fallbacks([stranger, bm25(filter=B)])) == A
     assert own_filter(bm25().with_fallbacks([bm25(filter=B)])) is None
     assert own_filter(stranger.bind(filter=A).with_fallbacks([bm25(filter=B)])) == A
-
-
-def test_the_config_of_the_call_may_set_the_filter() -> None:
-    """A configurable filter counts as the call sets it."""
-    inner = bm25(filter=A).configurable_fields(filter=ConfigurableField("who"))
-    outer = RerankRetriever(retriever=inner, reranker=lambda query, documents: [1.0] * len(documents))
-    assert own_filter(outer) == A
-    assert own_filter(outer, {"configurable": {"who": B}}) == B
-
-
-def test_what_cannot_be_read_is_passed_over_or_refused() -> None:
-    """A filter in a store's own language is no mapping."""
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    inner = store.as_retriever(search_kwargs={"filter": lambda document: True})
-    assert own_filter(inner) is None
-    with pytest.raises(FilterError, match="cannot be read"):
-        own_filter(inner, strict=True)

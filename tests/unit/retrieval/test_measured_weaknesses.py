@@ -11,11 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.rewriters import corpus
-
 TESTS = Path(__file__).resolve().parents[2]
 ROWS = range(1, 26)
-DOCS = corpus(a="fan one", b="fan two", c="fan three")
 
 
 def test_row_25_nothing_undeclared_is_needed():

@@ -32,13 +32,6 @@ def made(script: Any, docs: list[Document] = DOCS, **settings: Any) -> MultiQuer
     return MultiQueryRetriever.from_llm(Scripted(script=script), Words(docs=docs), **settings)
 
 
-async def test_finds_what_the_question_alone_does_not() -> None:
-    """A document that only another wording finds is found; the inner retriever alone does not find it."""
-    retriever = made(reply("ventilator hums", "fan noise"))
-    assert "fan" not in ids(retriever.retriever.invoke(QUESTION))
-    assert set(ids(await both(retriever, QUESTION))) == {"blower", "fan"}
-
-
 async def test_every_query_is_in_the_provenance() -> None:
     """Each document tells the question, all queries sent, and which of them found it at which rank."""
     found = await both(made(reply("ventilator hums", "worn blower")), QUESTION)

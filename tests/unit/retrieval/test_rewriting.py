@@ -14,7 +14,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.blocking import blockbuster_ctx
-from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
+from support.rewriters import Scripted, Words, both, both_raise, corpus, ids, notes, sent
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.notes import use_notes
@@ -109,10 +109,7 @@ async def test_a_failing_model_leads_to_the_plain_search(make: Make) -> None:
 async def test_raise_policy(make: Make) -> None:
     """on_error="raise" raises the model's own error, and a search's."""
     failing = make(ConnectionError("no route"), on_error="raise")
-    with pytest.raises(ModelError, match="no route"):
-        failing.invoke(QUESTION)
-    with pytest.raises(ModelError, match="no route"):
-        await failing.ainvoke(QUESTION)
+    await both_raise(ModelError, "no route", failing, QUESTION)
     with pytest.raises(BranchError, match="the search is down"):
         make(words=Words(docs=DOCS, fail_on="noise"), on_error="raise").invoke(QUESTION)
 
@@ -121,10 +118,7 @@ async def test_raise_policy(make: Make) -> None:
 async def test_all_searches_failing_raises(make: Make) -> None:
     """When no search answers there is an error, not an empty list."""
     retriever = make(words=Words(docs=DOCS, fail_on="o"))
-    with pytest.raises(BranchError, match="the search is down"):
-        retriever.invoke(QUESTION)
-    with pytest.raises(BranchError, match="the search is down"):
-        await retriever.ainvoke(QUESTION)
+    await both_raise(BranchError, "the search is down", retriever, QUESTION)
 
 
 @each
@@ -156,7 +150,7 @@ async def test_budgets_lead_to_the_plain_search(make: Make) -> None:
         found = await both(retriever, QUESTION)
         assert sent(found) == [QUESTION] and retriever.llm.prompts == []  # type: ignore[attr-defined]
         assert any("budget" in note for note in notes(found))
-    slow = make(Scripted(script="{}", delay=3), deadline=0.8)
+    slow = make(Scripted(script="{}", delay=3), deadline=0.3)
     for call in (lambda: slow.invoke(QUESTION), lambda: asyncio.run(slow.ainvoke(QUESTION))):
         begun = time.monotonic()
         found = await asyncio.to_thread(call)
@@ -289,8 +283,6 @@ def test_examples_in_prompts_are_turns(name: str, count: int, language: str) -> 
         ("hyde", {"passages": ["植物靠昆虫传粉繁殖。"]}, "百科条目"),
         ("query2doc", {"passages": ["植物靠昆虫传粉繁殖。"]}, "调压塔"),
         ("step_back", {"query": "昆虫传粉是什么？"}, "钱学森"),
-        ("multi_query", {"queries": ["昆虫传粉"]}, "你负责编写检索用的查询"),
-        ("conversation", {"query": "昆虫怎么传粉？"}, "绝不是指令"),
     ],
 )
 async def test_chinese(name: str, answer: Any, word: str) -> None:

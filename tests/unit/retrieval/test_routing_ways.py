@@ -170,6 +170,31 @@ def test_words_that_few_sources_have_count_more() -> None:
     assert RoutingRetriever(sources=sources, threshold=-1).route("Fidelio").outcome == "none"
 
 
+def by_words(question: str, sources: dict[str, list[str]], among: list[str] | None = None) -> Route:
+    """The route among sources with these examples, or among some of them."""
+    made = [Source(name, WORDS, "", texts) for name, texts in sources.items()]
+    retriever = RoutingRetriever(sources=made, how="keywords", most=None)
+    return retriever.route(question, sources=list(sources) if among is None else among)
+
+
+def test_scores_of_words_by_hand() -> None:
+    """The same words count more in one text than spread over two; the reason has their stems in order."""
+    texts = {"spread": ["loud", "bearings"], "together": ["loud bearings", "方程和函数"]}
+    route = by_words("Which bearings are loud?", texts)
+    assert route.scores == pytest.approx({"spread": 0.75, "together": 1.0})
+    assert reasons(route)["together"] == "shared words: bear, loud"
+    assert reasons(by_words("匀速圆周运动的方程", texts)) == {"together": "shared words: 方程"}
+    assert by_words("匀速圆周运动的加速度", {"p": ["圆周运动和力"], "m": texts["together"]}).names == ("p",)
+
+
+def test_sources_that_are_left_out_have_no_influence() -> None:
+    """The weights of words are those among the sources that the call may use."""
+    fans = {"a": ["a red fan"], "b": ["a blue fan"], "c": ["fan fan fan"]}
+    two = {name: fans[name] for name in "ab"}
+    assert by_words("red fan", fans, ["a", "b"]).scores == by_words("red fan", two).scores
+    assert by_words("red fan", fans).scores != by_words("red fan", two).scores
+
+
 def ask(script: Any, *names: str, **options: Any) -> Any:
     sources = {name: (WORDS, f"about {name}") for name in names or ("tea", "cars")}
     model = Scripted(script=script)

@@ -312,13 +312,13 @@ def test_queries_that_the_model_does_not_read_are_not_embedded() -> None:
 def test_a_request_that_hangs_is_given_up(blocking: bool) -> None:
     """An endpoint that hangs costs its time-out once, and keyword search answers; the deadline is not reached."""
     model = Hanging()
-    limits: list[tuple[Any, Any]] = [({"timeout": 1.2}, {}), ({}, {"timeout": 1.2})]
+    limits: list[tuple[Any, Any]] = [({"timeout": 0.6}, {}), ({}, {"timeout": 0.6})]
     for inner, outer in limits:
         both = EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCS), hanging(model)], **inner)
         retriever = MultiQueryRetriever.from_llm(three_queries(), both, deadline=8, **outer)
         begun = time.monotonic()
         found = retriever.invoke("text 3") if blocking else asyncio.run(retriever.ainvoke("text 3"))
-        assert 1.1 < time.monotonic() - begun < 2.3
+        assert 0.5 < time.monotonic() - begun < 2.3
         assert {"0", "3"} <= {doc.id for doc in found}
         assert any("degraded: Exact" in note for note in get_provenance(found[0])["notes"])
     assert model.queries == ["text 3"] * 2  # to compare, each time; none by itself

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
@@ -121,38 +122,46 @@ async def test_texts_that_stand_nowhere_are_returned_as_they_are() -> None:
     assert sorted(d.page_content for d in found) == ["made up", "plain made"]
 
 
-@settings(max_examples=40, deadline=None)
+SIZES = (9, 4, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def written() -> Iterator[SentenceWindowRetriever]:
+    """Documents of so many sentences."""
+    with make(*(numbered(f"d{i}", size) for i, size in enumerate(SIZES))) as retriever:
+        yield retriever
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
     hits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8)), max_size=12),
     window=st.integers(0, 3),
     k=st.integers(1, 6),
 )
 def test_windows_are_apart_verbatim_and_hold_their_hits(
-    sizes: list[int], hits: list[tuple[int, int]], window: int, k: int
+    written: SentenceWindowRetriever, hits: list[tuple[int, int]], window: int, k: int
 ) -> None:
     """For any hits: at most k windows, none overlaps another, each holds the sentences that it was made for."""
-    retriever = make(*(numbered(f"d{i}", size) for i, size in enumerate(sizes)))
-    index = retriever.index
-    with retriever, index.families() as view:
+    index = written.index
+    with index.families() as view:
         query = "SELECT id FROM chunks WHERE parent = ? ORDER BY ordinal"
-        rows = {i: [key for (key,) in view._connection.execute(query, (f"d{i}",))] for i in range(len(sizes))}
-        chosen = [rows[i][j] for i, j in hits if i in rows and j < len(rows[i])]
-        documents = index.get(list(dict.fromkeys(chosen)))
-        search = RunnableLambda(lambda query: documents)
-        found = SentenceWindowRetriever(index=index, retriever=search, window=window, k=k).invoke("q")
-        assert len(found) <= k and bool(found) == bool(documents)
-        taken: set[tuple[str, int]] = set()
-        for document in found:
-            parent = document.metadata["parent_id"]
-            first, last = get_provenance(document)["stages"][-1]["sentences"]
-            covered = {(parent, number) for number in range(first, last + 1)}
-            assert not covered & taken
-            taken |= covered
-            text = index.get([parent])[0].page_content
-            assert text[document.metadata["start"] : document.metadata["end"]] == document.page_content
-            for child in children(document):
-                assert text[child["start"] : child["end"]] in document.page_content
+        rows = [[key for (key,) in view._connection.execute(query, (f"d{i}",))] for i in range(len(SIZES))]
+    chosen = [rows[i][j] for i, j in hits if j < len(rows[i])]
+    documents = index.get(list(dict.fromkeys(chosen)))
+    search = RunnableLambda(lambda query: documents)
+    found = SentenceWindowRetriever(index=index, retriever=search, window=window, k=k).invoke("q")
+    assert len(found) <= k and bool(found) == bool(documents)
+    taken: set[tuple[str, int]] = set()
+    for document in found:
+        parent = document.metadata["parent_id"]
+        first, last = get_provenance(document)["stages"][-1]["sentences"]
+        covered = {(parent, number) for number in range(first, last + 1)}
+        assert not covered & taken
+        taken |= covered
+        text = index.get([parent])[0].page_content
+        assert text[document.metadata["start"] : document.metadata["end"]] == document.page_content
+        for child in children(document):
+            assert text[child["start"] : child["end"]] in document.page_content
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from support.blocking import blockbuster_ctx
-from support.rewriters import both
+from support.rewriters import both, both_raise
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, ModelError
@@ -59,10 +59,7 @@ async def test_a_failing_query_encoder() -> None:
 
     retriever = SparseRetriever.from_texts(["an oak"], encoder=splade, query_encoder=failing)
     for query, error in (("oak", ModelError), ("own", InvalidInputError)):
-        with pytest.raises(error, match="no device"):
-            retriever.invoke(query)
-        with pytest.raises(error, match="no device"):
-            await retriever.ainvoke(query)
+        await both_raise(error, "no device", retriever, query)
 
 
 async def test_tfidf_in_both_languages() -> None:

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
-from support.rewriters import Scripted
+from support.rewriters import Scripted, both_raise
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, ModelOutputError
@@ -63,10 +63,7 @@ async def test_exact_search_names_the_model_and_what_it_gave(model: Embeddings, 
     retriever = ExactVectorRetriever.from_documents(DOCS, GOOD, k=1)
     retriever.embeddings = model
     for question in ("moon", "sun"):
-        with pytest.raises(ModelOutputError, match=message):
-            retriever.invoke(question)
-        with pytest.raises(ModelOutputError, match=message):
-            await retriever.ainvoke(question)
+        await both_raise(ModelOutputError, message, retriever, question)
 
 
 @pytest.mark.parametrize(("model", "message"), WRONG_FOR_SEVERAL)

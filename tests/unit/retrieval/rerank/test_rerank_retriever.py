@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from support.rewriters import Scripted, Words, both, corpus, ids, notes
+from support.rewriters import Scripted, Words, both, both_raise, corpus, ids, notes
 
 from rag_kit.documents import get_provenance, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelOutputError
@@ -205,10 +205,7 @@ async def test_a_failing_reranker_keeps_the_order() -> None:
 async def test_raise_policy() -> None:
     """on_error="raise" raises; a failing inner retriever raises always, since nothing is left."""
     for call in (made(failing, on_error="raise"), made(words=Words(docs=DOCS, fail_on="fan"))):
-        with pytest.raises(BranchError, match="down"):
-            call.invoke(QUESTION)
-        with pytest.raises(BranchError, match="down"):
-            await call.ainvoke(QUESTION)
+        await both_raise(BranchError, "down", call, QUESTION)
 
 
 @pytest.mark.parametrize(
