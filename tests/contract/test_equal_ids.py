@@ -68,9 +68,16 @@ OUTER: dict[str, Callable[[Sequence[Any]], Any]] = {
 }
 
 
+# each maker and each joiner in the fast tier, all pairs of them in the slow one
 @pytest.mark.parametrize("way", ["sync", "async"])
-@pytest.mark.parametrize("outer", OUTER)
-@pytest.mark.parametrize("make", [by_kit, by_langchain, by_function])
+@pytest.mark.parametrize(
+    ("make", "outer"),
+    [
+        pytest.param(make, outer, marks=[] if make is by_function or "rrf" in outer else pytest.mark.slow)
+        for make in (by_kit, by_langchain, by_function)
+        for outer in OUTER
+    ],
+)
 class TestEqualIds:
     """Two retrievers, in whatever joins their results."""
 

@@ -82,25 +82,33 @@ def test_each_leaf_keeps_tenants_apart(leaves, leaf):
     check(leaves[leaf])
 
 
-# each wrapper and each leaf in the fast tier, all pairs of them in the slow one
-FAST = {(wrapper, leaf) for wrapper in WRAPPERS for leaf in ("vector", "parent")} | {
-    ("ensemble", leaf) for leaf in LEAVES
-}
-
-
-@pytest.mark.parametrize(
-    ("wrapper", "leaf"),
-    [
-        pytest.param(wrapper, leaf, marks=[] if (wrapper, leaf) in FAST else pytest.mark.slow)
-        for wrapper in WRAPPERS
-        for leaf in LEAVES
-    ],
-)
-def test_each_wrapper_passes_the_filter_to_each_leaf(leaves, wrapper, leaf):
+def check_around(leaves: Any, wrapper: str, leaf: str) -> None:
     """A filter given to the outer retriever holds for all that the inner one finds."""
     wrap = tenants.wrappers()[wrapper]
     inner = leaves[leaf](k=6)
     check(lambda **more: wrap(inner, **more))
+
+
+# each wrapper and each leaf in the fast tier, all pairs of them in the slow one
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_each_wrapper_passes_the_filter_down(leaves, wrapper):
+    """To a leaf over a store, and to one over documents with parts."""
+    for leaf in ("vector", "parent"):
+        check_around(leaves, wrapper, leaf)
+
+
+@pytest.mark.parametrize("leaf", [leaf for leaf in LEAVES if leaf not in ("vector", "parent")])
+def test_each_leaf_takes_the_filter_of_an_ensemble(leaves, leaf):
+    """As that of the call."""
+    check_around(leaves, "ensemble", leaf)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_each_wrapper_passes_the_filter_to_each_leaf(leaves, wrapper):
+    """All pairs."""
+    for leaf in LEAVES:
+        check_around(leaves, wrapper, leaf)
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
@@ -257,14 +265,13 @@ def test_what_stands_around_keeps_to_the_filter_of_a_search_of_ones_own(family, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("outer", WRAPPERS)
-@pytest.mark.parametrize("inner", WRAPPERS)
-def test_wrappers_around_wrappers_pass_the_filter_down(outer, inner):
+def test_wrappers_around_wrappers_pass_the_filter_down(outer):
     """The filter reaches the leaf through two retrievers around it."""
     made = tenants.wrappers()
-    retriever = made[outer](made[inner](tenants.words(k=6), k=6), k=6)
-    found = ask(retriever, filter=OWN)
-    assert found and {doc.metadata["tenant"] for doc in found} == {"a"}
-    assert "SECRET" not in tenants.text_of(found)
+    for inner in WRAPPERS:
+        found = ask(made[outer](made[inner](tenants.words(k=6), k=6), k=6), filter=OWN)
+        assert found and {doc.metadata["tenant"] for doc in found} == {"a"}, inner
+        assert "SECRET" not in tenants.text_of(found)
 
 
 def test_no_retriever_is_left_out(leaves):
