@@ -64,7 +64,7 @@ def test_fields_are_those_of_the_page(command: str, place: Path, capsys: pytest.
     assert keys == fields("en", arguments[0]) == fields("zh", arguments[0])
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("language", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_a_decision_is_made_as_the_page_says(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -357,7 +357,7 @@ def test_help_imports_no_langchain() -> None:
     assert all(command in done.stdout for command in COMMANDS)
 
 
-@pytest.mark.parametrize("pipeline", ["bm25", "hybrid"])
+@pytest.mark.parametrize("pipeline", [pytest.param("bm25", marks=pytest.mark.slow), "hybrid"])
 def test_ask_imports_only_what_it_uses(index: Path, pipeline: str) -> None:
     """A question asked by keyword loads no vector store, provider, renderer, other command or other language."""
     program = (

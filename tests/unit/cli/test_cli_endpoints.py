@@ -28,18 +28,27 @@ def server() -> Iterator[OpenAIServer]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def written(server: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index whose vectors came from the server; no test changes it."""
+    base = tmp_path_factory.mktemp("endpoints")
+    (base / "docs").mkdir()
+    (base / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    arguments = ["ingest", base / "docs", "--index", base / "index", "--embedding-model", MODEL, "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setenv("RAG_KIT_EMBEDDING_BASE_URL", server.url)
+        assert main([str(argument) for argument in arguments]) == exits.OK
+    return base / "index"
+
+
 @pytest.fixture
-def index(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An index whose vectors came from the server."""
+def index(written: Path, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The index, with a model that is asked once."""
     monkeypatch.setattr("rag_kit.models.embedding.RETRIES", 0)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", server.url)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
-    folder = tmp_path / "index"
-    arguments = ["ingest", tmp_path / "docs", "--index", folder, "--embedding-model", MODEL, "--quiet"]
-    assert main([str(argument) for argument in arguments]) == exits.OK
-    return folder
+    return written
 
 
 @pytest.fixture

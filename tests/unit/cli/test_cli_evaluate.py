@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,9 +37,20 @@ def slow(question):
 """
 
 
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two pages and their index."""
+    texts = {
+        "pump.md": "# Pump\n\nThe pump starts at 40 degrees.\n",
+        "风扇.md": "# 风扇\n\n风扇在六十度时启动，噪音很大。\n",
+    }
+    return ingest_pages(tmp_path_factory.mktemp("pages"), texts).parent
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A set of three questions, an index, and a module of pipelines in the current folder."""
+def folder(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A set of three questions, a copy of the index, and a module of pipelines in the current folder."""
+    shutil.copytree(pages, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", sys.path[:])
     (tmp_path / "own_pipelines_e.py").write_text(MODULE)
@@ -54,11 +66,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     lines = [json.dumps(question, ensure_ascii=False) for question in questions]
     (tmp_path / "set.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    pages = {
-        "pump.md": "# Pump\n\nThe pump starts at 40 degrees.\n",
-        "风扇.md": "# 风扇\n\n风扇在六十度时启动，噪音很大。\n",
-    }
-    ingest_pages(tmp_path, pages)
     return tmp_path
 
 

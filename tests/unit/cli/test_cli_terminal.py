@@ -43,7 +43,11 @@ def terminal(*arguments: object, **environment: str) -> Terminal:
 
 
 @pytest.mark.parametrize(
-    ("question", "sentence"), [("When does the pump start?", ENGLISH), ("水泵什么时候启动？", CHINESE)]
+    ("question", "sentence"),
+    [
+        pytest.param("When does the pump start?", ENGLISH, marks=pytest.mark.slow),
+        ("水泵什么时候启动？", CHINESE),
+    ],
 )
 def test_an_answer_is_coloured_and_explained(index: Path, question: str, sentence: str) -> None:
     """The passages come after the answer; it and its quotes stay whole for the terminal to wrap."""
@@ -58,8 +62,12 @@ def test_an_answer_is_coloured_and_explained(index: Path, question: str, sentenc
     assert lines[-2].startswith("extractive") and screen.text.count("(embedded; no language model") == 1
 
 
+MORE_PLAIN: list[Any] = [("--json", {}), ("-k2", {"NO_COLOR": "1"})]
+
+
 @pytest.mark.parametrize(
-    ("flag", "variable"), [("--no-color", {}), ("--json", {}), ("-k2", {"NO_COLOR": "1"})]
+    ("flag", "variable"),
+    [("--no-color", {}), *(pytest.param(*row, marks=pytest.mark.slow) for row in MORE_PLAIN)],
 )
 def test_plain_text_where_it_is_asked_for(index: Path, flag: str, variable: dict[str, str]) -> None:
     """Without colour there is no escape code, and a sentence stays on its line."""
