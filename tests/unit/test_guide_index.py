@@ -1,4 +1,4 @@
-"""The guide's index pages: each page can be reached, each link leads somewhere."""
+"""The guide's index pages: each page can be reached, each link leads somewhere, one word stands for one thing."""
 
 from __future__ import annotations
 
@@ -133,3 +133,28 @@ def test_names_that_the_guide_mentions_exist() -> None:
             if mention and mention[1] not in known | own:
                 unknown.add(f"{page.relative_to(GUIDE)}: {span}")
     assert not unknown
+
+
+CHINESE = [
+    *sorted((ROOT / "docs" / "guide" / "zh").glob("*.md")),
+    ROOT / "README.zh.md",
+    *sorted((ROOT / "notebooks").glob("*.zh.ipynb")),
+]
+EVALUATION = ROOT / "rag_kit" / "evaluation"
+CHINESE_TEXTS = [
+    EVALUATION / "reporting" / "assets" / "texts.json",
+    EVALUATION / "remedies.json",
+    EVALUATION / "sentences.json",
+]
+CHINESE_PROMPTS = [
+    *sorted((ROOT / "prompts").glob("*.zh.prompt")),
+    *sorted((ROOT / "prompts" / "ragas").glob("*.zh.yaml")),
+]
+OTHER_WORDS = ("您", "流水线", "令牌", "重排序器", "嵌入模型", "附加项", "额外依赖", "可选依赖")
+
+
+def test_one_word_for_one_thing() -> None:
+    """None has another word for a pipeline, a token, a reranker, an embedding model, an extra or the reader."""
+    for page in (*CHINESE, *CHINESE_TEXTS, *CHINESE_PROMPTS):
+        text = page.read_text(encoding="utf-8")
+        assert [word for word in OTHER_WORDS if word in text] == [], page.name
