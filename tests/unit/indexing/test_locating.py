@@ -100,7 +100,7 @@ def test_what_cannot_be_looked_for_is_named(manual):
         locate("pump", manual)
 
 
-@pytest.mark.parametrize("turn", [0, 90])
+@pytest.mark.parametrize("turn", [pytest.param(0, marks=pytest.mark.slow), 90])
 def test_quotes_of_scans_are_found_by_ocr(manual, tmp_path, turn):
     """At the place where the text of the same page is; also on a page that was scanned on its side."""
     pytest.importorskip("rapidocr", reason="rapidocr, of the extra `ocr`, is not installed")

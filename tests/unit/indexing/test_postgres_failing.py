@@ -65,8 +65,17 @@ def kill_server(server: PostgresServer, writer: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("moments", [1, pytest.param(8, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("failure", [kill_writer, terminate_backends, kill_backend, kill_server])
+@pytest.mark.parametrize(
+    ("failure", "moments"),
+    [
+        (kill_writer, 1),
+        (kill_server, 1),
+        *(
+            pytest.param(failure, 8, marks=pytest.mark.slow)
+            for failure in (kill_writer, terminate_backends, kill_backend, kill_server)
+        ),
+    ],
+)
 def test_what_was_acknowledged_stays(
     server: PostgresServer, failure: Callable[[PostgresServer, subprocess.Popen[str]], None], moments: int
 ) -> None:
