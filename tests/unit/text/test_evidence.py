@@ -61,12 +61,14 @@ def test_a_quoted_sentence_below_a_picture_is_no_heading() -> None:
         ("when", "It opened in Q2 2025.", "When did it open?", True),
         ("number", "It opened in Q2 2025.", "How many rooms does it have?", False),
         ("when", "它于第二季度开业。", "它什么时候开业？", True),
+        ("who", "Cats sleep.", "Who wrote it?", False),
+        ("who", "作者是Jane。", "谁写的？", True),
     ],
 )
 def test_a_sentence_offers_what_the_question_has_not(
     kind: str, sentence: str, question: str, expected: bool
 ) -> None:
-    """Numbers are compared whole, and a quarter says when, not how many."""
+    """Numbers are compared whole, a quarter says when, not how many, and any capital is no person."""
     assert offers(kind, sentence, question) is expected
 
 
