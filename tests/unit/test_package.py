@@ -44,10 +44,16 @@ PUBLIC = {
             "assert check_library(library) == []",
             "langchain langgraph",
         ),
+        (
+            "import rag_kit.cli.benchmark; from pathlib import Path; from tempfile import mkdtemp; "
+            "from rag_kit.evaluation import EvaluationSet, Example; s = EvaluationSet('a', [Example('q', 'x?')]); "
+            "assert EvaluationSet.load(s.save(Path(mkdtemp(), 'a.jsonl'))) == s",
+            "langchain ragas numpy pandas datasets ir_measures",
+        ),
     ],
 )
 def test_light_layers_stay_light(program: str, heavy: str) -> None:
-    """The package, its lowest layers, the names of the others, and reading prompts load no LangChain module."""
+    """The package, its lowest layers, the names of the others, reading prompts and sets load no LangChain module."""
     listing = (
         f"import sys; print([name for name in sys.modules if name.startswith({tuple(heavy.split())!r})])"
     )

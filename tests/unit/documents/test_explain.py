@@ -4,10 +4,8 @@ import re
 import sys
 import unicodedata
 
-import pytest
 from langchain_core.documents import Document
 
-from rag_kit._redact import redact
 from rag_kit.documents import add_note, clean_text, explain, with_provenance
 
 HOSTILE = (
@@ -83,20 +81,3 @@ def test_edge_cases() -> None:
     assert "no documents" in explain([])._repr_html_()
     assert "1." in str(explain([Document("x")]))
     assert max(map(len, str(explain([hostile_document()], width=60)).splitlines())) <= 60
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Incorrect API key provided: sk-canary1234567890",
-        "Authorization: Bearer canary1234567890",
-        "postgresql://user:canary@host/db",
-        '{"api_key": "canary1234567890"}',
-        "OPENAI_API_KEY=canary1234567890",
-    ],
-)
-def test_redact(text: str) -> None:
-    """Keys in provider messages are masked."""
-    assert "canary" not in redact(text)
-    assert redact("id_key='isbn' was given") == "id_key='isbn' was given"
-    assert redact("the key: a monkey, keyboard = fine").startswith("the key")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 
 import pytest
@@ -173,17 +171,6 @@ def test_few_passages_are_noted(folder):
     """A retriever that never returns ten passages is said to."""
     result = benchmark(folder, {"mine": lambda documents: RunnableLambda(lambda q: documents[:2])})
     assert "returned at most 2 passages" in result["pipelines"][0]["notes"][0]
-
-
-def test_importing_the_package_is_light():
-    """rag_kit.evaluation and the command's parser import neither langchain, ragas nor numpy."""
-    code = (
-        "import sys, rag_kit.evaluation, rag_kit.cli.benchmark\n"
-        "heavy = {'langchain_core', 'langchain', 'ragas', 'numpy', 'ir_measures'} & set(sys.modules)\n"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_documents_may_come_back_without_metadata_of_the_set(folder):

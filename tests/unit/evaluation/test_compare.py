@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.compared import FIRST, SECOND, A, B, four_rows
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet, Example, Results, compare, diagnose
 from rag_kit.evaluation.cells import Cell, Summary
-from rag_kit.evaluation.comparison import Comparison
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.rows import Row
 
@@ -410,41 +407,6 @@ def test_long_tables_are_cut_in_the_terminal_not_in_the_data() -> None:
     found = compare([run(f"p{k}", hit=[(i * k) % 3 % 2 for i in range(6)]) for k in range(20)])
     assert len(found.pairs) == 190
     assert "... and 130 more rows" in str(found)
-
-
-def test_a_comparison_is_small_in_the_debugger() -> None:
-    """The repr is one line."""
-    found = compare([run("a", m=A), run("b", m=B)])
-    assert isinstance(found, Comparison)
-    assert repr(found) == "<Comparison of 2 pipelines on 8 questions>"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_twenty_pipelines_and_two_thousand_questions() -> None:
-    """190 pairs of two metrics, with failures that make nearly every pair's set of questions another one."""
-    draw = np.random.default_rng(0)
-    examples = [Example(f"q{i}", f"What is number {i}?") for i in range(2000)]
-    runs = []
-    for number in range(20):
-        graded = np.clip(draw.normal(0.5 + 0.01 * number, 0.2, 2000), 0, 1)
-        hits, failed = draw.random(2000) < 0.5 + 0.01 * number, draw.random(2000) < 0.01
-        rows = [
-            Row(e, Output("It.", seconds=0.1), {
-                "graded": Cell.error("time-out") if failed[i] else Cell.ok(float(graded[i])),
-                "hit": Cell.ok(float(hits[i])),
-            })
-            for i, e in enumerate(examples)
-        ]  # fmt: skip
-        runs.append(Results(f"p{number}", rows, ("graded", "hit")))
-    started = time.process_time()
-    comparison = compare(runs)
-    text, record = str(comparison), comparison.to_json()
-    seconds = time.process_time() - started
-    assert len(comparison.pairs) == comparison.tests == 380
-    assert comparison.pair("p0", "p19", "graded").better == "p19"
-    assert len(text) < 100_000 and len(record["slices"]) >= 40
-    assert seconds < 120, seconds
 
 
 def test_empty_metrics_do_not_bury_a_comparison() -> None:

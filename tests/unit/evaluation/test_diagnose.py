@@ -61,16 +61,6 @@ def test_the_table(scores: tuple[float, float, float], case: str) -> None:
     assert found.main == (None if case.startswith("right") else case)
 
 
-def test_the_worked_rows() -> None:
-    """Two answers with 0 and 0 lie at retrieval; one with recall 1 and precision 0.5 is right."""
-    scores = [(0.1, 0.0, 0.0), (0.0, 0.0, 0.0), (1.0, 1.0, 0.49999999995)]
-    rows = [row(i, each, question="张伟是哪个部门的？") for i, each in enumerate(scores)]
-    found = diagnose(Results("rag", rows, METRICS))
-    assert [finding.case for finding in found.rows] == ["retrieval", "retrieval", "right"]
-    assert (found.main, found.language) == ("retrieval", "zh")
-    assert "整个检索环节" in str(found) and "EnsembleRetriever" in str(found)
-
-
 def test_the_metric_that_covers_the_questions_is_taken() -> None:
     """A better metric that has a value for few questions is passed over for one that all have."""
     cells = [

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 from support.blocking import blockbuster_ctx
@@ -186,20 +184,6 @@ async def test_the_key_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     told = repr([cells, judge, judge.fingerprint(), judge.usage, other, other.fingerprint(), caplog.text])
     assert CANARY not in told and CANARY[4:14] not in told
     assert CANARY.encode() not in cache.read_bytes()
-
-
-async def test_the_cache_holds_json_for_its_owner_alone(tmp_path: Path) -> None:
-    """Mode 0600, texts of JSON, keys that are hashes."""
-    cache = tmp_path / "c.sqlite"
-    judge = Judge(ByTask(answers=ANSWERS), DeterministicFakeEmbedding(size=3), cache=cache)
-    await judge.ask("judge_statements", ASKED)
-    await judge.embed(["secret question"])
-    assert stat.S_IMODE(cache.stat().st_mode) == 0o600
-    with sqlite3.connect(cache) as connection:
-        rows = connection.execute("SELECT key, answer FROM answers").fetchall()
-    assert len(rows) == 2
-    assert all(len(key) == 64 and answer[0] in "{[" for key, answer in rows)
-    assert b"secret question" not in cache.read_bytes()
 
 
 async def test_a_cache_that_fails_costs_requests_and_no_run(

@@ -296,22 +296,6 @@ async def test_endless_replies_are_refused_at_once(name: str, make: Any) -> None
     assert "at most 1,000,000 are read" in str(found) and "answer has " in str(found)
 
 
-@pytest.mark.parametrize("path", ["json_schema", "json_object"])
-async def test_langchains_parser_sees_no_reply(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ragas's time grows with the square of a broken answer; the kit reads the message itself."""
-    from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
-
-    seen: list[Any] = []
-    for parser in (JsonOutputParser, PydanticOutputParser):
-        monkeypatch.setattr(parser, "parse_result", lambda self, result, **more: seen.append(result))
-    refuse = set() if path == "json_schema" else {"json_schema", "tools"}
-    found, _ = await ask(text('{"statements": ["She came."]}'), refuse)
-    assert found.statements == ["She came."] if hasattr(found, "statements") else found["statements"]
-    broken, requests = await ask(text("{" * 1_000), refuse)
-    assert isinstance(broken, ModelOutputError) and requests == 3
-    assert seen == []
-
-
 @pytest.mark.parametrize("depth", [300, 20_000])
 @pytest.mark.parametrize("make", [text, tool])
 async def test_deep_nesting_is_an_unreadable_answer(depth: int, make: Any) -> None:

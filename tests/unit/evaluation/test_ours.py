@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import time
-from pathlib import Path
 
 import pytest
 from support.by_task import by_task
@@ -14,13 +11,11 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import evaluate
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.judge.judge import Judge
-from rag_kit.evaluation.ours.answers import occurs
 from rag_kit.evaluation.ours.citations import Citations, declared
 from rag_kit.evaluation.ours.overlap import OursBleu, OursRouge
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import METRICS, get_metric
-from rag_kit.text import content_words
 from rag_kit.text.citations.decline import DECLINED
 
 RHINE = "The Rhine is 1,230 km long. It flows into the North Sea."
@@ -188,6 +183,8 @@ async def test_span_recall_is_the_share_of_spans():
         ("项目由张三", "项目由张三一人负责。", 1.0),
         ("B\t200-500\t88%", "| A | 500 | 82% |\n| B | 200-500 | 88% |", 1.0),
         ("It costs $5", "It costs $5 million.", 1.0),
+        ("全长1230公里", "萊茵河全長 １２３０ 公里。", 1.0),
+        ("流入北海", "它流入\n北海。", 1.0),
     ],
 )
 async def test_a_span_is_no_part_of_a_number_but_may_end_within_a_value(
@@ -196,24 +193,6 @@ async def test_a_span_is_no_part_of_a_number_but_may_end_within_a_value(
     """Chinese numerals are not found inside longer ones; what is more than a value counts as it is written."""
     example, output = Example("q", "?", spans=(GoldSpan("", span),)), Output(passages=(Passage("d", text),))
     assert await value("ours_span_recall", example, output) == expected
-
-
-def test_values_are_looked_for_quickly() -> None:
-    """A long text full of longer values takes no time that grows with them all."""
-    start = time.perf_counter()
-    assert not occurs("五年", "十五年" * 33_333)
-    assert time.perf_counter() - start < 5
-
-
-async def test_span_recall_in_chinese() -> None:
-    """Two of three spans by hand: width, blanks and traditional characters do not matter, the document does."""
-    spans = (GoldSpan("河", "全长1230公里"), GoldSpan("河", "流入北海"), GoldSpan("城", "万里长城"))
-    texts = ("萊茵河全長 １２３０ 公里。", "它流入\n北海。", "不是万里长城。")
-    passages = tuple(Passage(f"河#{n}", text, {"doc_id": "河"}) for n, text in enumerate(texts))
-    cell = await get_metric("ours_span_recall").measure(
-        Example("q", "?", spans=spans), Output(passages=passages)
-    )
-    assert (cell.value, cell.details["missed"]) == (pytest.approx(2 / 3), ["万里长城"])
 
 
 def test_span_recall_without_a_budget_reads_all(monkeypatch):
@@ -501,41 +480,3 @@ def test_earlier_turns_reach_the_judge_in_the_language_of_the_question(question:
     ((task, body),) = model.asked
     assert task == TASK and "长江在哪里？" in body and "在中国。" in body and asked in body
     assert body.count("</passage>") == 2 and results.rows[0].cells["ours_context_relevance"].value == 0.5
-
-
-async def test_labels_of_wice(data_sets: Path) -> None:
-    """A judge that says what people said is counted so; a judge by words tells needed sentences from others.
-
-    This shows that sentences keep their numbers through prompt and reply. It says nothing of any language model.
-    """
-    with gzip.open(data_sets / "wice" / "claim_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
-    records = [one for one in records if one["supporting_sentences"] and one["label"] != "not_supported"][:60]
-    assert len(records) == 60
-    metric, better = get_metric("ours_context_relevance"), 0
-    for record in records:
-        needed = {number for group in record["supporting_sentences"] for number in group}
-        evidence = record["evidence"]
-        texts = {evidence[number] for number in needed}
-
-        def by_people(prompt, texts=texts):
-            chosen = [p.number for p in prompt.passages if any(p.text in text for text in texts)]
-            return {"sentences": chosen}
-
-        def by_words(prompt, claim=record["claim"]):
-            words = set(content_words(claim))
-            chosen = [p.number for p in prompt.passages if len(words.intersection(content_words(p.text))) > 2]
-            return {"sentences": chosen}
-
-        example, output = Example("q", record["claim"]), retrieved(*evidence)
-        cell = await metric.measure(example, output, Judge(by_task({TASK: by_people}), "none"))
-        held = {number for number, (found, _) in enumerate(cell.details["passages"]) if found}
-        assert needed <= held
-        found, total = map(sum, zip(*cell.details["passages"], strict=True))
-        assert cell.value == found / total
-        cell = await metric.measure(example, output, Judge(by_task({TASK: by_words}), "none"))
-        shares = [found / total if total else 0.0 for found, total in cell.details["passages"]]
-        inside = [shares[n] for n in needed]
-        outside = [share for n, share in enumerate(shares) if n not in needed] or [0.0]
-        better += sum(inside) / len(inside) > sum(outside) / len(outside)
-    assert better > 45

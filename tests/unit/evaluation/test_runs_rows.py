@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from rag_kit._redact import error_text, redact
+from rag_kit._redact import error_text
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, evaluate
@@ -112,15 +111,6 @@ def test_errors_are_told_on_one_short_line() -> None:
     group = ExceptionGroup("in a TaskGroup", [ExceptionGroup("inside", [ValueError("no route")]), KeyError()])
     assert error_text(group) == "ValueError: no route"
     assert error_text(ValueError("红\x1b[31m\u3000\x00\u202e")) == r"ValueError: 红\x1b[31m \x00\u202e"
-
-
-def test_masking_is_quick_on_chains() -> None:
-    """A long chain of a-b-c-... is read once, not once for each of its parts."""
-    begun = time.perf_counter()
-    assert redact("x-" * 100_000 + " api_key=abcdefgh").endswith("api_key=***")
-    assert time.perf_counter() - begun < 10.0
-    assert redact("id_key=abcdefgh") == "id_key=abcdefgh"
-    assert redact("MY_API_KEY=abcdefgh, monkey=abcdefgh") == "MY_API_KEY=***, monkey=abcdefgh"
 
 
 def run(out: Path, **more: Any) -> Results:

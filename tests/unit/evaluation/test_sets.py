@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -144,17 +142,3 @@ def test_the_fingerprint_is_of_the_content():
         EvaluationSet("a", [Example.from_json({**EN.to_json(), "relevant": {"d1": 1, "d2": 0}}), ZH], corpus=["x"]),
     ]  # fmt: skip
     assert len({base.fingerprint(), *(each.fingerprint() for each in others)}) == 5
-
-
-def test_the_class_comes_without_heavy_packages():
-    """Importing it, making one, reading and saving a file load neither LangChain, ragas, numpy nor pandas."""
-    code = (
-        "import sys, tempfile, pathlib\n"
-        "from rag_kit.evaluation import EvaluationSet\n"
-        "from rag_kit.evaluation.examples import Example\n"
-        "p = pathlib.Path(tempfile.mkdtemp()) / 'a.jsonl'\n"
-        "s = EvaluationSet('a', [Example('q', 'x?')]); s.save(p); assert EvaluationSet.load(p) == s\n"
-        "bad = [m for m in ('langchain_core', 'ragas', 'numpy', 'pandas', 'datasets') if m in sys.modules]\n"
-        "assert not bad, bad\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

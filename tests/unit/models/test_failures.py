@@ -106,6 +106,9 @@ def test_retry_after_is_seconds_or_a_date() -> None:
         f"http://user:{CANARY}@proxy:8080/v1",
         "Bearer abcdefgh.ijklmnop",
         "api_key=abcdefghijk123",
+        f'{{"api_key": "{CANARY}"}}',
+        "OPENAI_API_KEY=abcdefgh",
+        "x-" * 100_000 + " api_key=abcdefgh",  # read once, not once for each of its parts
     ],
 )
 def test_redaction_knows_the_usual_shapes(text: str) -> None:
@@ -123,7 +126,7 @@ def test_a_known_key_is_masked_in_base64_and_as_a_part_of_an_address() -> None:
 
 def test_redaction_leaves_ordinary_text_alone() -> None:
     """Words like token, key or task stay."""
-    text = "the token limit of task-oriented models is a key problem: max_tokens=5"
+    text = "the token limit of task-oriented models is a key problem: max_tokens=5, monkey=abcdefgh, id_key='isbn'"
     assert redact(text) == text
 
 
