@@ -38,6 +38,11 @@ def edited(data: bytes, edit: Callable[[str, bytes], bytes | None]) -> bytes:
     return zipped({name: part for name, part in parts.items() if part is not None})
 
 
+def rows(text: str) -> list[tuple[str, ...]]:
+    """Cells of a table that is written like ``Name|Age/Ann|3``."""
+    return [tuple(row.split("|")) for row in text.split("/")]
+
+
 def table(*rows: Sequence[str]) -> str:
     """Rows as the markdown that readers write."""
     head, *body = ["| " + " | ".join(row) + " |" for row in rows]

@@ -89,17 +89,9 @@ def _superscript_pdf() -> bytes:
 
 def _width(text: str) -> float:
     """The width of a text in Helvetica of 10 points."""
-    widths = {
-        "m": 8.33,
-        "w": 7.22,
-        "s": 5.0,
-        "T": 6.11,
-        "i": 2.22,
-        "l": 2.22,
-        "t": 2.78,
-        "f": 2.78,
-        " ": 2.78,
-    }
+    widths = (
+        {"m": 8.33, "w": 7.22, "s": 5.0, "T": 6.11} | dict.fromkeys("iltf ", 2.78) | dict.fromkeys("il", 2.22)
+    )
     return sum(widths.get(letter, 5.56) for letter in text)
 
 
@@ -247,19 +239,13 @@ def test_superscripts_by_style_sheet_and_in_formulas(text_of):
 @pytest.mark.parametrize(
     ("page", "text"),
     [
-        (
-            '<ol start="7"><li>甲方</li><li value="12">乙方</li><li>丙方</li></ol>',
-            "7. 甲方\n12. 乙方\n13. 丙方",
-        ),
+        ('<ol start="7"><li>甲</li><li value="12">乙</li><li>丙</li></ol>', "7. 甲\n12. 乙\n13. 丙"),
         ("<ol reversed><li>a</li><li>b</li></ol>", "2. a\n1. b"),
         ('<ol reversed start="9"><li>a</li><li>b</li></ol>', "9. a\n8. b"),
         ('<ol type="a"><li>x</li><li>y</li></ol>', "a. x\nb. y"),
         ('<ol type="I" start="3"><li>x</li><li>y</li></ol>', "III. x\nIV. y"),
         ('<ol><li>x</li><li type="A">y</li></ol>', "1. x\nB. y"),
-        (
-            '<ol style="list-style-type: simp-chinese-informal" start="10"><li>甲</li><li>乙</li></ol>',
-            "十、 甲\n十一、 乙",
-        ),
+        ('<ol style="list-style-type: simp-chinese-informal" start="10"><li>甲</li></ol>', "十、 甲"),
         ('<ol style="list-style:none"><li>1.1 x</li></ol>', "- 1.1 x"),
         ("<ul style='list-style-type: decimal'><li>x</li><li>y</li></ul>", "1. x\n2. y"),
         ("<ol><li>x</li><li hidden>no</li><li></li><li>y</li></ol>", "1. x\n3. y"),
@@ -304,15 +290,9 @@ def test_levels_of_a_word_list_begin_anew_and_show_those_above(text_of):
         + make.level(3, "bullet", "o")
     )
     items = [
-        ("one", 0, "I."),
-        ("deep", 1, "1.1"),
-        ("deeper", 2, "(a)"),
-        ("dot", 3, "-"),
-        ("deep too", 1, "1.2"),
-        ("on", 2, "(b)"),
-        ("two", 0, "II."),
-        ("anew", 1, "2.1"),
-    ]
+        ("one", 0, "I."), ("deep", 1, "1.1"), ("deeper", 2, "(a)"), ("dot", 3, "-"), ("deep too", 1, "1.2"),
+        ("on", 2, "(b)"), ("two", 0, "II."), ("anew", 1, "2.1"),
+    ]  # fmt: skip
     data = make.numbered_docx(make.items(*((text, 1, level) for text, level, _ in items)), {1: levels})
     lines = [line.strip() for line in text_of("a.docx", data).split("\n") if line.strip()]
     assert lines == [f"{label} {text}" for text, _, label in items]
@@ -521,38 +501,22 @@ _DAYS = (datetime.date(2026, 1, 1), datetime.date(2026, 2, 1))
 @pytest.mark.parametrize(
     ("kind", "data", "rows"),
     [
-        (
-            "COLUMN_CLUSTERED",
-            _category_chart(("北京", "Bern", "Ulm"), (1234567, 0.5, None)),
-            ["北京 | 1234567", "Bern | 0.5", "Ulm | "],
-        ),
-        (
-            "PIE",
-            _category_chart(("北京", "Bern", "Ulm"), (0.25, 1, 0.125), "0%"),
-            ["北京 | 25%", "Bern | 100%", "Ulm | 13%"],
-        ),
+        ("COLUMN_CLUSTERED", _category_chart("甲AB", (1234567, 0.5, None)), "甲 | 1234567/A | 0.5/B | "),
+        ("PIE", _category_chart("甲AB", (0.25, 1, 0.125), "0%"), "甲 | 25%/A | 100%/B | 13%"),
         (
             "COLUMN_CLUSTERED",
             _category_chart(("01067", "1E5", "007"), (1, 2, 3)),
-            ["01067 | 1", "1E5 | 2", "007 | 3"],
+            "01067 | 1/1E5 | 2/007 | 3",
         ),
-        ("LINE", _category_chart(_DAYS, (1, 2)), ["2026-01-01 | 1", "2026-02-01 | 2"]),
-        (
-            "BAR_CLUSTERED",
-            _category_chart((("North", "ab"), ("South", "a")), (1, 2, 3)),
-            ["North a | 1", "North b | 2", "South a | 3"],
-        ),
+        ("LINE", _category_chart(_DAYS, (1, 2)), "2026-01-01 | 1/2026-02-01 | 2"),
+        ("BAR_CLUSTERED", _category_chart((("N", "ab"), ("S", "a")), (1, 2, 3)), "N a | 1/N b | 2/S a | 3"),
         (
             "XY_SCATTER",
             _point_chart(("Tug", [(1.5, 2), (3, 4)]), ("Yacht", [(10, 20)])),
-            ["1.5 | 2", "3 | 4", " | Yacht", "--- | ---", "10 | 20"],
+            "1.5 | 2/3 | 4/ | Yacht/--- | ---/10 | 20",
         ),
-        (
-            "XY_SCATTER",
-            _point_chart(("Tug", [(1, 2), (3, 4)]), ("Yacht", [(1, 7)])),
-            ["1 | 2 | 7", "3 | 4 | "],
-        ),
-        ("BUBBLE", _point_chart(("Tug", [(1, 2, 30), (3, 4, 50)])), ["1 | 2 | 30", "3 | 4 | 50"]),
+        ("XY_SCATTER", _point_chart(("Tug", [(1, 2), (3, 4)]), ("Yacht", [(1, 7)])), "1 | 2 | 7/3 | 4 | "),
+        ("BUBBLE", _point_chart(("Tug", [(1, 2, 30), (3, 4, 50)])), "1 | 2 | 30/3 | 4 | 50"),
     ],
     ids=["numbers", "percent", "codes", "days", "two levels", "scatter", "scatter at one place", "bubbles"],
 )
@@ -565,7 +529,7 @@ def test_charts_have_all_their_figures(text_of, kind, data, rows):
     shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
     shapes.add_chart(XL_CHART_TYPE[kind], 0, 0, 5_000_000, 3_000_000, data)
     lines = text_of("a.pptx", _saved(deck)).split("\n")
-    assert [line for line in lines if line][2:] == [f"| {row} |" for row in rows]
+    assert [line for line in lines if line][2:] == [f"| {row} |" for row in rows.split("/")]
 
 
 def test_names_of_series_that_stand_in_the_chart_are_read(text_of):

@@ -47,18 +47,8 @@ def columns_of(text, more, top=740):
 
 
 _PARISH = "Dues hold from the first of January; those who live in the parish pay half of them."
-_DUES_EN = [
-    ("Vessel", "Length", "Dues"),
-    ("Dinghy", "4 m", "4.00"),
-    ("Yacht", "9 m", "18.50"),
-    ("Tug", "", "7.00"),
-]
-_DUES_ZH = [
-    ("船型", "长度", "费用"),
-    ("小艇", "四米", "三十元"),
-    ("渔船", "九米", "一百元"),
-    ("拖轮", "", "七元"),
-]
+_DUES_EN = make.rows("Vessel|Length|Dues/Dinghy|4 m|4.00/Yacht|9 m|18.50/Tug||7.00")
+_DUES_ZH = make.rows("船型|长度|费用/小艇|四米|三十元/渔船|九米|一百元/拖轮||七元")
 _LEFT = "The first column goes on for quite a number of lines, so that they must be joined by the reader."
 _RIGHT = "The second column stands at the right and is read after the first one has come to its end."
 _PAIRS = [("Invoice number:", "HM-20417"), ("Order date:", "3 March 2026"), ("Amount due:", "1,284.50 EUR")]
@@ -385,34 +375,27 @@ def test_clauses_within_a_sentence_go_on(page_text, first, second):
 
 @pytest.mark.parametrize("place", ["top", "middle", "foot"])
 @pytest.mark.parametrize(
-    ("head", "groups"),
+    "table",
     [
-        (
-            ("Kind", "Name", "Price"),
-            {"Fish": [("Cod", "5"), ("Hake", "6"), ("Tuna", "9")], "Fruit": [("Apple", "1"), ("Pear", "2")]},
-        ),
-        (
-            ("Kind", "Name", "Price"),
-            {"Fish": [("Cod", "5"), ("Hake", "6")], "Fruit": [("Apple", "1"), ("Pear", "2")], "Nuts": [("Pecan", "7")]},
-        ),
-        (
-            ("种类", "名称", "价格"),
-            {"鱼类": [("鳕鱼", "五元"), ("鲔鱼", "六元")], "水果": [("苹果", "一元"), ("香梨", "二元")]},
-        ),
+        "Kind|Name|Price/Fish|Cod|5/Fish|Hake|6/Fish|Tuna|9/Fruit|Apple|1/Fruit|Pear|2",
+        "Kind|Name|Price/Fish|Cod|5/Fish|Hake|6/Fruit|Apple|1/Fruit|Pear|2/Nuts|Pecan|7",
+        "种类|名称|价格/鱼类|鳕鱼|五元/鱼类|鲔鱼|六元/水果|苹果|一元/水果|香梨|二元",
     ],
-)  # fmt: skip
-def test_a_name_for_several_rows_stands_in_each(page_text, head, groups, place):
+)
+def test_a_name_for_several_rows_stands_in_each(page_text, table, place):
     """In tables without rules between the rows: the name is in the first of them, at their middle, or in the last."""
-    lines, rows = [(60.0 + 110 * n, 700.0, 10.0, cell) for n, cell in enumerate(head)], [head]
-    for name, items in groups.items():
-        top = 700.0 - 16 * len(rows)
+    rows = make.rows(table)
+    lines = [
+        (60.0 + 110 * m, 700.0 - 16 * n, 10.0, cell)
+        for n, row in enumerate(rows)
+        for m, cell in enumerate(row)
+        if m or not n
+    ]
+    kinds = [row[0] for row in rows]
+    for name in dict.fromkeys(kinds[1:]):
         down = {"top": 0, "middle": 8, "foot": 16}[place]
-        lines.append((60.0, top - down * (len(items) - 1), 10.0, name))
-        for n, item in enumerate(items):
-            lines += [(60.0 + 110 * m, top - 16 * n, 10.0, cell) for m, cell in enumerate(item, 1)]
-            rows.append((name, *item))
-    text = page_text(lines)
-    assert text == make.table(*rows)
+        lines.append((60.0, 700.0 - 16 * kinds.index(name) - down * (kinds.count(name) - 1), 10.0, name))
+    assert page_text(lines) == make.table(*rows)
 
 
 def test_a_ruled_table_without_lines_around_it_keeps_its_outer_columns(page_text):
@@ -524,33 +507,18 @@ def test_a_cell_of_several_lines_is_one_row(page_text, is_last, language, name_a
 @pytest.mark.parametrize(
     "rows",
     [
-        [
-            (
-                ("Dues of the harbour", "for boats"),
-                ("What an owner pays for each day that", "a boat lies at a berth"),
-            ),
-            (("Berth",), ("A place at the quay",)),
-            (("Keeper of the inner", "basin"), ("Who writes the book",)),
-        ],
-        [
-            (("Ministry of Trade and", "Industry"), ("Bern",)),
-            (("Office",), ("Ulm",)),
-            (("Chamber",), ("Linz",)),
-        ],
-        [
-            (("Loss of data",), ("Back up each night to", "another site"), ("Head of IT", "services")),
-            (
-                ("Fire in the plant",),
-                ("Drill twice a year with", "the brigade"),
-                ("Safety officer", "of site"),
-            ),
-            (("Strike of staff",), ("Talk to the unions", "early and often"), ("Head of people", "team")),
-        ],
+        "Dues of the harbour+for boats|What an owner pays for each day that+a boat lies at a berth/"
+        "Berth|A place at the quay/Keeper of the inner+basin|Who writes the book",
+        "Ministry of Trade and+Industry|Bern/Office|Ulm/Chamber|Linz",
+        "Loss of data|Back up each night to+another site|Head of IT+services/"
+        "Fire in the plant|Drill twice a year with+the brigade|Safety officer+of site/"
+        "Strike of staff|Talk to the unions+early and often|Head of people+team",
     ],
     ids=["several columns", "names", "end of the table"],
 )
 def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
     """Drawn cell by cell, also below a name that goes on with a capital."""
+    rows = [[cell.split("+") for cell in row] for row in make.rows(rows)]
     names, places = ("Term", "Text", "By")[: len(rows[0])], (60.0, 220.0, 400.0)[: len(rows[0])]
     lines, top = cells([names], places, 700.0, 0), 682.0
     for row in rows:
@@ -560,38 +528,17 @@ def test_cells_of_several_lines_in_several_columns_are_rows(page_text, rows):
     assert page_text(lines) == make.table(names, *([" ".join(cell) for cell in row] for row in rows))
 
 
-_PROJECTS = [
-    ("项目名称", "承办单位"),
-    ("城市道路改造工程", "市政建设工程公司"),
-    ("河道治理修缮工程", "水务局下属管理处"),
-    ("公园绿地养护工程", "园林绿化养护公司"),
-    ("合计", "三家单位"),
+_NEAR = [
+    "项目名称|承办单位/城市道路改造工程|市政建设工程公司/河道治理修缮工程|水务局下属管理处/公园绿地养护工程|园林绿化养护公司/合计|三家单位",
+    "English|German/mooring buoy|boje zum festmachen/anchor chain|kette des ankers/tide table|tafel der gezeiten",
+    "Property|Value|Note/Weight in kg|12.5|/Length in cm||not measured/Height in cm|30|",
+    "Item|Dues/Night buoy and chain|6.30/boats, price of chain|/from the quay|4.20/Harbour|2.70",
+    "Name|Work/anna lindqvist|senior editor/bo|typist/carl|printer",
+    "Kept|Item|Where/-|Milk|cold/yes|Tea|dry/-|Bread|warm",
 ]
-_GLOSSARY = [
-    ("English", "German"),
-    ("mooring buoy", "boje zum festmachen"),
-    ("anchor chain", "kette des ankers"),
-    ("tide table", "tafel der gezeiten"),
-    ("quay wall", "mauer am kai"),
-]
-_SIZES = [
-    ("Property", "Value", "Note"),
-    ("Weight in kg", "12.5", ""),
-    ("Length in cm", "", "not measured"),
-    ("Height in cm", "30", ""),
-]
-_CHARGES = [
-    ("Item", "Dues"),
-    ("Night buoy and chain", "6.30"),
-    ("boats, price of chain", ""),
-    ("from the quay", "4.20"),
-    ("Harbour", "2.70"),
-]
-_TRADES = [("Name", "Work"), ("anna lindqvist", "senior editor"), ("bo", "typist"), ("carl", "printer")]
-_SHELVES = [("Kept", "Item", "Where"), ("-", "Milk", "cold"), ("yes", "Tea", "dry"), ("-", "Bread", "warm")]
 
 
-@pytest.mark.parametrize("rows", [_PROJECTS, _GLOSSARY, _SIZES, _CHARGES, _TRADES, _SHELVES])
+@pytest.mark.parametrize("rows", map(make.rows, _NEAR))
 @pytest.mark.parametrize(
     ("head", "foot", "ruled"),
     [(12, 12, False), (18, 12, False), (24, 18, False), (12, 20, False), (18, 12, True)],
@@ -610,20 +557,14 @@ def test_rows_as_near_as_lines_stay_rows(page_text, rows, head, foot, ruled):
 @pytest.mark.parametrize(
     ("rows", "whole"),
     [
-        (
-            [("Item", "Dues"), ("Keeper of the harbour", "4.00"), ("boats at the quay", "")],
-            "Keeper of the harbour ",
-        ),
-        (
-            [("Name", "Day"), ("Ministry of trade and the", "Monday"), ("Treasury", "")],
-            "Ministry of trade and the ",
-        ),
-        ([("项目名称", "金额"), ("城市道路改造工程", "125.00"), ("河道治理工程", "")], "城市道路改造工程"),
+        ("Item|Dues/Keeper of the harbour|4.00/boats at the quay|", "Keeper of the harbour "),
+        ("Name|Day/Ministry of trade and the|Monday/Treasury|", "Ministry of trade and the "),
+        ("项目名称|金额/城市道路改造工程|125.00/河道治理工程|", "城市道路改造工程"),
     ],
 )
 def test_a_rule_parts_rows_and_an_underline_does_not(page_text, rows, whole, end):
     """Below a rule a line is a row, also if its name is alone; else the name above goes on, nearer than rows are."""
-    rows = [*rows, ("Crane", "9.00"), ("Buoy", "3.00")]
+    rows = make.rows(f"{rows}/Crane|9.00/Buoy|3.00")
     tops = [700.0, 682.0, 670.0, 652.0, 634.0]
     lines = [
         line for top, row in zip(tops, rows, strict=True) for line in cells([row], (60.0, 250.0), top, 0)
