@@ -21,34 +21,19 @@ HOSTILE = (
 _TOPICS = (
     (
         "Why does the sea rise twice a day?",
-        "The moon pulls the sea, and the far side bulges as well.",
+        "The moon pulls the sea, and the far side bulges.",
         "tides.md",
         "en",
     ),
+    ("Which step checks the citations?", "Each quote is searched for in its passage.", "answers.md", "en"),
+    ("How long may a folder be locked?", "A writer that died frees its lock at once.", "index.md", "en"),
     (
-        "Which step checks the citations of an answer?",
-        "Each quote is searched for in its passage.",
-        "answers.md",
-        "en",
-    ),
-    (
-        "How long may an index folder be locked?",
-        "A writer that died frees its lock at once.",
-        "index.md",
-        "en",
-    ),
-    (
-        "What does reciprocal rank fusion need of its lists?",
+        "What does reciprocal rank fusion need?",
         "Ranks alone; scores need not be comparable.",
         "fusion.md",
         "en",
     ),
-    (
-        "混合检索什么时候比关键词检索好？",
-        "当问题与文档用词不同，向量检索能找到意思相近的段落。",
-        "检索.md",
-        "zh",
-    ),
+    ("混合检索什么时候比关键词检索好？", "用词不同时，向量检索能找到意思相近的段落。", "检索.md", "zh"),
     ("父子文档怎样切分？", "先按结构切成大段，再切成小段；检索小段，返回大段。", "切分.md", "zh"),
 )
 
@@ -99,36 +84,26 @@ def _example(number: int) -> Example:
     )
 
 
+def _stage(stage: str, retriever: str, query: str, rank: int, score: float = 1.0) -> dict[str, object]:
+    return {"stage": stage, "retriever": retriever, "query": query, "rank": rank, "score": score}
+
+
+def _citation(
+    number: int, statement: str, status: str, quote: str | None, reason: str, **more: object
+) -> dict[str, object]:
+    said = {"number": number, "statement": statement, "quote": quote, "status": status, "reason": reason}
+    return {**said, **more}
+
+
 def _output(example: Example, number: int, good: float, seconds: float, rewrites: bool) -> Output:
     reference = str(example.reference)
     file = next(iter(example.relevant))
     stages = [
-        {
-            "stage": "bm25",
-            "retriever": "BM25Retriever",
-            "query": example.question,
-            "rank": 2,
-            "score": 7.1013,
-        },
-        {
-            "stage": "dense",
-            "retriever": "VectorRetriever",
-            "query": "tides and the moon" if rewrites else example.question,
-            "rank": 1,
-            "score": 0.8123,
-        },
-        {
-            "stage": "fusion:rrf",
-            "retriever": "EnsembleRetriever",
-            "query": example.question,
-            "rank": 1,
-            "score": 0.0325,
-            "weight": 0.5,
-        },
+        _stage("bm25", "BM25Retriever", example.question, 2, 7.1013),
+        _stage("dense", "VectorRetriever", "tides and the moon" if rewrites else example.question, 1, 0.8123),
+        {**_stage("fusion:rrf", "EnsembleRetriever", example.question, 1, 0.0325), "weight": 0.5},
     ]
-    filler = "A paragraph about something near by, which says a little and not what was asked for. " * (
-        1 + number % 9
-    )
+    filler = "A paragraph about something near by, which says a little of it. " * (1 + number % 9)
     passages = [
         Passage(
             f"c{number}-1",
@@ -146,37 +121,25 @@ def _output(example: Example, number: int, good: float, seconds: float, rewrites
     ]
     if good < 0.25:
         passages = passages[1:]
-    answer = f"{reference} [1] It is said elsewhere, too. [2]"
+    held = [
+        ("unsupported", None, "The passage says nothing of it."),
+        ("supported", reference, "It is there."),
+    ]
+    verdict, quote, reason = held[good >= 0.25]
+    other = "unsupported" if number % 4 == 0 else "supported"
+    elsewhere = "It is said elsewhere, too."
     citations = [
-        {
-            "number": 1,
-            "statement": reference,
-            "quote": reference if good >= 0.25 else None,
-            "status": "supported" if good >= 0.25 else "unsupported",
-            "reason": "The passage says it word for word."
-            if good >= 0.25
-            else "The passage says nothing of it.",
-            "score": good,
-            "file": file,
-            "page": 3,
-            "heading": "Basics",
-        },
-        {
-            "number": 2,
-            "statement": "It is said elsewhere, too.",
-            "quote": filler[:40],
-            "status": "unsupported" if number % 4 == 0 else "supported",
-            "reason": "Half of its words are there.",
-            "score": 0.5,
-            "file": "other.md",
-        },
+        _citation(1, reference, verdict, quote, reason, score=good, file=file, page=3, heading="Basics"),
+        _citation(
+            2, elsewhere, other, filler[:40], "Half of its words are there.", score=0.5, file="other.md"
+        ),
     ]
     status = "flagged" if number % 4 == 0 or good < 0.25 else "grounded"
     queries = (
         (example.question, "tides and the moon", "what pulls the sea") if rewrites else (example.question,)
     )
     return Output(
-        answer=answer,
+        answer=f"{reference} [1] {elsewhere} [2]",
         passages=tuple(passages),
         citations=tuple(citations),
         status=status,
@@ -199,19 +162,12 @@ def _cells(chance: random.Random, good: float, number: int) -> dict[str, Cell]:
         {
             "statement": f"Statement {i + 1} of the answer.",
             "verdict": int(i < held * 4),
-            "reason": "The first passage says so." if i < held * 4 else "No passage says so.",
+            "reason": "So it says.",
         }
         for i in range(4)
     ]
-    cells["faithfulness"] = Cell(
-        held,
-        "ok",
-        f"{sum(s['verdict'] for s in statements)} of 4 statements hold.",
-        2,
-        610,
-        0.8,
-        {"statements": statements},
-    )
+    reason = f"{sum(s['verdict'] for s in statements)} of 4 statements hold."
+    cells["faithfulness"] = Cell(held, "ok", reason, 2, 610, 0.8, {"statements": statements})
     if number % 23 == 5:
         cells["faithfulness"] = Cell.undefined("the answer holds no statement")
     if number % 31 == 9:
@@ -225,51 +181,24 @@ def hostile_results() -> Results:
     """Every text of a result is an attack."""
     rows = []
     for number, text in enumerate(HOSTILE):
-        passage = Passage(
-            text,
-            text,
-            {"source": text, "heading": text},
-            {
-                "score": 1.0,
-                "rank": 1,
-                "notes": [text],
-                "stages": [{"stage": text, "retriever": text, "query": text, "rank": 1}],
-            },
-        )
+        provenance = {"score": 1.0, "rank": 1, "notes": [text], "stages": [_stage(text, text, text, 1)]}
+        call = {"type": "ai", "content": text, "tool_calls": [{"name": text, "args": {text: text}}]}
         output = Output(
             answer=f"{text} [1]",
-            passages=(passage,),
+            passages=(Passage(text, text, {"source": text, "heading": text}, provenance),),
             queries=(text, "other"),
             notes=(text,),
             status=text,
-            citations=(
-                {
-                    "number": 1,
-                    "statement": text,
-                    "quote": text,
-                    "status": "supported",
-                    "reason": text,
-                    "source": text,
-                },
-            ),
-            messages=(
-                {"type": text, "content": text},
-                {"type": "ai", "content": text, "tool_calls": [{"name": text, "args": {text: text}}]},
-            ),
+            citations=(_citation(1, text, "supported", text, text, source=text),),
+            messages=({"type": text, "content": text}, call),
             extra={text: text},
         )
-        cells = {
-            "faithfulness": Cell.ok(0.5, text, statements=[{text: text, "verdict": 1}]),
-            text: Cell.error(text),
-        }
+        verdict = Cell.ok(0.5, text, statements=[{text: text, "verdict": 1}])
+        tags = {"type": text, text: str(number % 2)}
         example = Example(
-            f"{number}{text}",
-            text,
-            reference=text,
-            answers=(text,),
-            relevant={text: 1},
-            tags={"type": text, text: str(number % 2)},
+            f"{number}{text}", text, reference=text, answers=(text,), relevant={text: 1}, tags=tags,
             history=({"question": text, "answer": text},),
-        )
+        )  # fmt: skip
+        cells = {"faithfulness": verdict, text: Cell.error(text)}
         rows.append(Row(example, output, cells))
     return Results(HOSTILE[0], rows, ("faithfulness", *HOSTILE), {"settings": {HOSTILE[0]: list(HOSTILE)}})

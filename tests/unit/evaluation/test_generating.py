@@ -545,11 +545,7 @@ def test_documents_that_are_none_are_refused(documents):
 
 def test_the_small_rules():
     """Pointing outside, leaking, agreeing: in both languages."""
-    for text in (
-        "What does the text above say?",
-        "What is described in this document?",
-        "What did they find?",
-    ):
+    for text in ("What does the text above say?", "What is in this document?", "What did they find?"):
         assert points_outside(text), text
     for text in ("Who built the Mizar pump?", "When did NASA launch it?", "Which author wrote Emma?"):
         assert not points_outside(text), text

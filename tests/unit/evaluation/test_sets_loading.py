@@ -219,10 +219,7 @@ def test_wrong_columns_are_named(tmp_path):
         ({"question": "a", "answers": [{"x": 1}]}, "answers is"),
         ({"question": "a", "relevant": {"d": 0.5}}, "relevant.d is 0.5"),
         ({"question": "a", "relevant": [[1, 2]]}, "relevant is [1, 2]"),
-        (
-            {"question": "a", "spans": [3]},
-            "spans is [3]; give a text, or an object with document (an id; '' for any), text",
-        ),
+        ({"question": "a", "spans": [3]}, "spans is [3]; give a text, or an object with document"),
         ({"question": "a", "spans": {"document": "d"}}, "spans is {'document': 'd'}; give a text"),
         ({"question": "a", "answerable": "perhaps"}, "answerable is 'perhaps'"),
         ({"question": "a", "history": "x"}, "a turn is"),

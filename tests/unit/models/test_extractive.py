@@ -117,16 +117,8 @@ def test_source_marks_are_left_out(model: ExtractiveChatModel) -> None:
 @pytest.mark.parametrize(
     ("question", "passage", "language"),
     [
-        (
-            "What does the setting rrf_k take?",
-            'The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].',
-            "en",
-        ),
-        (
-            "What does the loop read before it stops?",
-            "The loop reads a[3] and b[1][2] before it stops.",
-            "en",
-        ),
+        ("What does the setting rrf_k take?", 'The setting rrf_k takes {"int": [1, 9]} or [0, 1].', "en"),
+        ("What does the loop read at last?", "The loop reads a[3] and b[1][2] at last.", "en"),
         ("When was the pump built?", "The pump was built in 1911[[ 41 ]](#cite_note-41) by Smith.", "en"),
         ("参数的取值范围是什么？", "参数的取值范围是[1, 100]，默认值是［60］。", "zh"),
     ],
@@ -460,10 +452,7 @@ def test_what_is_named_comes_alone(
         ("食堂承包合同第九条规定了什么？", [CLAUSES, LEASE]),
         ("What does Article 9 of the supply agreement say?", [SUPPLY]),
         ("GD-450的重量是多少？", [PRICES]),
-        (
-            "What is the warranty of the QX-70?",
-            ["| Model | Price |\n|---|---|\n| QX-70 | 300 EUR |", "Fans are loud."],
-        ),
+        ("What is the warranty of the QX-70?", ["| Model | Price |\n|---|---|\n| QX-70 | 3 |", "Fans hum."]),
         ("2024年第四季度的产量是多少？", "| 季度 | 产量 |\n|---|---|\n| 2024Q1 | 325 |\n| 2024Q2 | 340 |"),
         ("What was revenue in Q4 2024?", "# Report 2024\n\nRevenue in Q3 was 5 million EUR."),
         (
@@ -486,10 +475,7 @@ def test_what_is_named_comes_alone(
         ("广州分公司有多少员工？", "北京市分公司有员工120人。"),
         ("How do I charge the iPhone 14?", "Charge the iPhone 15 by USB. Return within 14 days."),
         ("赵志远持股比例是多少？", [SHARES]),
-        (
-            "What is the cap of the number of model calls?",
-            "```python\nmax_calls = cap(number_of_model_calls)\n```",
-        ),
+        ("What is the cap of the number of model calls?", "```python\nn = cap(number_of_model_calls)\n```"),
         *((question, PLACES) for question in OTHER_NUMBERS),
         ("住宿费是多少？", "| 项目 | 金额 |\n|---|---|\n| ~~住宿费~~ | ~~150元~~ |\n| 电费 | 20元 |"),
     ],

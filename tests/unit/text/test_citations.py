@@ -128,10 +128,7 @@ KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关�
         ),
         ("Green tea is safe.", "The aim was to find out. It is unknown whether green tea is safe."),
         ("绿茶可以降低血压。", "本研究探讨绿茶是否可以降低血压。"),
-        (
-            "Refunds are granted to guests.",
-            ("Refunds are granted to members.", "Rules for guests and members"),
-        ),
+        ("Refunds are granted to guests.", ("Refunds are granted to members.", "For guests and members")),
         ("儿童每日剂量为5毫克。", ("成人每日剂量为5毫克。", "成人与儿童用药指南")),
         (
             "The law does not forbid hunting with a licence.",
@@ -365,9 +362,7 @@ def test_the_tables_of_a_passage_are_kept_no_longer_than_the_passage() -> None:
 )
 def test_title_and_heading_count_as_said(answer: str, expected: str) -> None:
     """A product that only the title names may stand in the answer; another one may not, sync and async."""
-    document = Document(
-        "The pump weighs 412 kg.", metadata={"title": "Manual of the TX-310", "heading": "Technical data"}
-    )
+    document = Document("The pump weighs 412 kg.", metadata={"title": "The TX-310", "heading": "Data"})
     graph = build_plain_rag(
         BM25Retriever.from_documents([document]), FakeListChatModel(responses=[answer, answer])
     )
