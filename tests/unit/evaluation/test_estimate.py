@@ -23,9 +23,9 @@ METRICS = [
 ]  # fmt: skip
 QUESTIONS = {
     "en": [
-        Example(f"q{n}", f"Where does river {n} rise?", reference="Far off. It is long.") for n in range(12)
+        Example(f"q{n}", f"Where does river {n} rise?", reference="Far off. It is long.") for n in range(6)
     ],
-    "zh": [Example(f"q{n}", f"第{n}条河发源于哪里？", reference="源头在山里。它很长。") for n in range(12)],
+    "zh": [Example(f"q{n}", f"第{n}条河发源于哪里？", reference="源头在山里。它很长。") for n in range(6)],
 }
 
 

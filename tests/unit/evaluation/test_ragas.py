@@ -32,7 +32,7 @@ from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.ragas_metric import RagasMetric
 from rag_kit.evaluation.scorers import get_metric
 
-COUNT = 8
+COUNT = 4
 FILES = sorted((Path(__file__).parents[3] / "prompts" / "ragas").glob("*.zh.yaml"))
 #: Metrics of which the kit has every prompt in Chinese.
 IN_CHINESE = {

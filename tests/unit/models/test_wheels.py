@@ -427,7 +427,13 @@ def test_each_reranker(name: str) -> None:
     assert pickle.loads(pickle.dumps(model)).score([("a", "b")]) == model.score([("a", "b")])
 
 
-@pytest.mark.parametrize("name", each((*EMBEDDINGS, *RERANKERS)))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[needs(name), *([] if name in ("e5", RERANKERS[0]) else [pytest.mark.slow])])
+        for name in (*EMBEDDINGS, *RERANKERS)
+    ],
+)
 def test_no_network_is_needed_after_the_install(name: str) -> None:
     """In a network namespace without a route, each model loads and runs."""
     use = "WheelEmbeddings(name).embed_query('x')"
