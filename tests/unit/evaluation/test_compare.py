@@ -288,6 +288,7 @@ def test_names_of_ones_own_and_folders(tmp_path: Path) -> None:
     run("same", m=A).save(tmp_path / "one")
     found = compare({"before": tmp_path / "one", "after": run("same", m=B)})
     assert found.pipelines == ("before", "after")
+    assert repr(found) == "<Comparison of 2 pipelines on 8 questions>"
     assert compare(run("one", m=A), run("two", m=B)).pipelines == ("one", "two")
 
 
