@@ -168,7 +168,7 @@ def test_money_of_rows() -> None:
 
 def test_neither_saving_nor_resuming_holds_what_a_folder_has_a_second_time(tmp_path: Path) -> None:
     """Lines are written one by one, and a record that a row has taken over is let go of."""
-    questions = [Example(f"q{number}", f"Question {number}?", answers=("Yes",)) for number in range(80)]
+    questions = [Example(f"q{number}", f"Question {number}?", answers=("Yes",)) for number in range(200)]
     arguments: dict[str, Any] = {"out": tmp_path / "r", "progress": False}
     evaluate(lambda question: question, questions[:1], "ours_answer_found", **arguments)  # imports
     for _ in range(2):
