@@ -39,7 +39,7 @@ _DOUBT = {
 _WEIGHTS = {
     "passage": 5.7, "passage squared": -7.4, "near": 6.1, "time": 1.1, "score": 5.0, "open": 0.8
 }  # fmt: skip
-_BIAS = {"en": -8.2, "zh": -6.5}
+_BIAS = {"en": -8.1, "zh": -6.5}
 _USUAL_TIME = 1.5
 
 

@@ -158,7 +158,7 @@ def test_a_correction_that_is_imported_during_an_ingest_stays(
     monkeypatch.setattr(Converter, "convert", correct)
     report = ingest(docs, url)
     monkeypatch.undo()
-    assert [file for file, _ in report.failed] == ["a.md"] and "corrected it by hand" in report.failed[0][1]
+    assert [file for file, _ in report.failed] == ["a.md"] and "just corrected it" in report.failed[0][1]
     assert (report.updated, report.changes) == (1, [("b.md", "updated")])
     assert texts(url) == ["# Pump\n\nIt starts at 40 degrees.", "# Other\n\nOther text.", "Another valve."]
     assert ingest(docs, url).changes == [("a.md", "updated")]

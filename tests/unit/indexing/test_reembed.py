@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -43,14 +44,14 @@ async def test_a_hybrid_search_during_the_switch_gives_its_results(
     folder: Path, new: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search that has read the old vectors when they go gives what it found; its notes name no path."""
-    vectors = DocumentIndex.vectors
+    vector_rows = DocumentIndex.vector_rows
 
-    def switch(index: DocumentIndex, ids: Sequence[str]) -> dict[str, list[float]]:
+    def switch(index: DocumentIndex, ids: Sequence[str]) -> dict[str, Any]:
         with DocumentIndex.open(folder, mode="w", check=False) as writer:
             writer.reembed(new)
-        return vectors(index, ids)
+        return vector_rows(index, ids)
 
-    monkeypatch.setattr(DocumentIndex, "vectors", switch)
+    monkeypatch.setattr(DocumentIndex, "vector_rows", switch)
     with DocumentIndex.open(folder, embeddings=WordEmbeddings(OLD)) as reader:
         retriever = index_retriever(reader, "hybrid", k=3)
         assert retriever.invoke("delta7")[0].id == "d7"
