@@ -23,7 +23,8 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)",
 _STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;]*line-through", re.I)
 _SHIFTED = re.compile(r"vertical-align\s*:\s*(super|sub)\b", re.I)
 _STYLE = re.compile(
-    r"\b(display|visibility|vertical-align|list-style|text-decoration)(?:-type|-line)?\s*:\s*([^;!]+)", re.I
+    r"\b(display|visibility|vertical-align|list-style|text-decoration)(?:-type|-line)?\s*:\s*([^;!]{1,99})",
+    re.I,
 )
 # of a style sheet: remarks, and rules for print or for some screens
 _NOT_FOLLOWED = re.compile(r"<!--|/\*.*?(?:\*/|\Z)|@[^@{};]*(?:;|\{(?:[^{}]*\{[^{}]*\})*[^{}]*\})", re.S)
@@ -78,24 +79,34 @@ def apply_style_sheet(tree: Any, css: str) -> None:
         css = css.replace("display", "").replace("visibility", "")
     if "counter" in css:  # then other rules write the numbers of lists
         css = css.replace("list-style", "")
-    rules: dict[str, list[tuple[str, str]]] = defaultdict(list)  # properties by tag, .class and #id
+    rules: dict[str, dict[str, str]] = defaultdict(dict)  # properties by tag, .class and #id
     for rule in _NOT_FOLLOWED.sub("", css).split("}"):
         selectors, _, declarations = rule.rpartition("{")
-        properties = _STYLE.findall(declarations)
+        properties = _properties(declarations)
         for selector in selectors.split(",") if properties else ():
-            rules[selector.strip()] += properties
+            rules[selector.strip()] |= properties
     hidden: list[Any] = []
+    inside: set[Any] = set()  # hidden elements, and those within them
     for node in tree.iter("*") if rules else ():
         names = [f".{name}" for name in (node.get("class") or "").split()] + [f"#{node.get('id')}"]
-        selectors_of_node = (node.tag, *names, *(node.tag + name for name in names))
-        if properties := [pair for name in selectors_of_node for pair in rules.get(name, ())]:
-            style = dict(properties + _STYLE.findall(node.get("style") or ""))  # its own come last, and win
+        style: dict[str, str] = {}
+        for name in (node.tag, *names, *(node.tag + name for name in names)):
+            style |= rules.get(name, {})
+        if style:
+            style |= _properties(node.get("style") or "")  # its own come last, and win
             node.set("style", "; ".join(f"{name}: {value}" for name, value in style.items()))
             hidden += [node] * _is_skipped(node)
+        if node.getparent() in inside or (hidden and node is hidden[-1]):
+            inside.add(node)
     length = sum(map(len, tree.xpath("//text()[not(parent::script or parent::style)]"))) if hidden else 0
-    if 2 * sum(len(text) for node in hidden for text in node.itertext()) > length:
+    outermost = (node for node in hidden if node.getparent() not in inside)
+    if 2 * sum(len(text) for node in outermost for text in node.itertext()) > length:
         for node in hidden:
             node.set("style", _HIDDEN.sub("", node.get("style")))
+
+
+def _properties(declarations: str) -> dict[str, str]:
+    return {name.lower(): value for name, value in _STYLE.findall(declarations)}
 
 
 def html_title(tree: Any) -> str:
@@ -111,7 +122,7 @@ def _heading_text(node: Any) -> str:
 def to_markdown(tree: Any) -> str:
     """Write an HTML tree as markdown, links as their text; a note says how many hidden elements have a text."""
     hidden = (node for node in tree.iter("*") if node.tag not in _SKIP and _is_skipped(node))
-    if count := sum(bool("".join(node.itertext()).strip()) for node in hidden):
+    if count := sum(any(map(str.strip, node.itertext())) for node in hidden):
         write_note(f"hidden text{LEFT_OUT}{count} elements")
     return "\n\n".join(_blocks_inside(tree))
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 
 # up to the next "<table", so that a table without an end is looked at once
 _HTML_TABLE = re.compile(r"<table\b(?:(?!<table\b).)*?</table\s*>", re.IGNORECASE | re.DOTALL)
-_TAG_OR_LINE_END = re.compile(r"<(?P<end>/?)(?P<name>[a-z]\w*)(?P<attributes>[^<>]*)>|\n", re.IGNORECASE)
+_TAG_OR_LINE_END = re.compile(r"<(?P<end>/?)(?P<name>[a-z]\w*+)(?P<attributes>[^<>]*)>|\n", re.IGNORECASE)
 _SPAN = re.compile(r"(col|row)span\s*=\s*[\"']?(\d{1,2})", re.IGNORECASE)
 _TABBED = re.compile(r"^(?:[^\t\n|<]*\t[^\n|<]*(?:\n|\Z)){2,}", re.MULTILINE)
+_MAX_COLUMNS = 50  # of which spans make cells
 _NEW_LINE = ("table", "tr", "caption")
 _CELLS = ("td", "th")
 
@@ -49,7 +50,7 @@ def _html_edits(text: str) -> Iterator[_Edit]:
             name, new = (tag["name"] or "").lower(), " "
             if name in _CELLS and not tag["end"]:
                 spans = {kind.lower(): int(count) for kind, count in _SPAN.findall(tag["attributes"])}
-                width, new = spans.get("col", 1), "| "
+                width, new = min(spans.get("col", 1), max(1, _MAX_COLUMNS - column)), "| "
                 while rows_left[column]:  # covered from above
                     rows_left[column] -= 1
                     column, new = column + 1, new + "| "

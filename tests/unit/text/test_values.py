@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_kit.text.citations.placing import supports
+from rag_kit.text.values.layout import as_markdown
 from rag_kit.text.values.reading import find_values
 from rag_kit.text.values.tables import table_rows
 from rag_kit.text.values.value import same_value
@@ -159,6 +160,21 @@ def test_long_texts_are_read_in_bounded_time(part: str) -> None:
     start = time.perf_counter()
     find_values(part * 8_000)
     assert time.perf_counter() - start < 8
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "<" + "a" * 200_000 + "<b>",
+        "<tr>" + "<td rowspan=99 colspan=99>" * 2_000 + "<tr><td>" * 500,
+        "<table><tr><td>" * 5_000, "<table>\n" + "a\t1\n" * 20_000 + "<" * 50_000,
+    ],
+)  # fmt: skip
+def test_long_tables_are_written_anew_in_no_time(table: str) -> None:
+    """However they are broken, and however far their cells reach, they come to a few times their length."""
+    text = f"<table>{table}</table>"
+    written, offsets = as_markdown(text)
+    assert len(written) + 1 == len(offsets) < 20 * len(text)
 
 
 def test_a_unit_of_two_words_can_be_taken_away() -> None:
