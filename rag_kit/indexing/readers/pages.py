@@ -61,9 +61,11 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         with leave_out(f"chapter {number}"):
             names_read.add(name)
             tree = parse_html(decode(package.read(name), markup=True))
-            for path in tree.xpath("//link[@rel='stylesheet']/@href"):
+            css = ""
+            for path in dict.fromkeys(tree.xpath("//link[@rel='stylesheet']/@href")):
                 with leave_out(f"style sheet {path}"):
-                    apply_style_sheet(tree, decode(package.read(beside(name, unquote(path)))))
+                    css += decode(package.read(beside(name, unquote(path)))) + "\n"
+            apply_style_sheet(tree, css)
             metadata: dict[str, Scalar] = {"title": title, "chapter": number}
             metadata["chapter_title"] = html_title(tree)
             yield Part(to_markdown(tree), dict(metadata))
