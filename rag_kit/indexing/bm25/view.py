@@ -217,7 +217,9 @@ def check_weights(terms: Any) -> dict[str, float]:
     checked: dict[str, float] = {}
     for term, weight in terms.items():
         if not is_number(weight) or not 0 <= weight <= _MAX_WEIGHT:
-            raise InvalidInputError(f"The weight of {term!r} is {weight!r}; give numbers from 0 to {_MAX_WEIGHT:g}.")
+            raise InvalidInputError(
+                f"The weight of {term!r} is {weight!r}; give numbers from 0 to {_MAX_WEIGHT:g}."
+            )
         if isinstance(term, bool) or not isinstance(term, str | Integral) or str(term) in checked:
             raise InvalidInputError(f"The term {term!r} has a weight; give strings or integers, each once.")
         if np.float32(weight) > 0:  # a weight too small for float32 could only make hits of score 0

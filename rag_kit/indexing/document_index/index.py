@@ -148,7 +148,9 @@ class DocumentIndex(WritableIndex, AbstractContextManager["DocumentIndex"]):
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
         if legs is not None and mode == "r":
-            raise InvalidInputError("legs are set by a writer: DocumentIndex.open(folder, mode='w', legs=...).")
+            raise InvalidInputError(
+                "legs are set by a writer: DocumentIndex.open(folder, mode='w', legs=...)."
+            )
         store_class, location = _store_of(folder)
         options: Any = {"wait": wait, "writable": mode == "w", "check": check}
         access = _access(embeddings, vector_store, legs, sparse_encoder, token_model, **options)

@@ -66,7 +66,7 @@ class TokenLeg(FileLeg):
         super().__init__(folder)
 
     def _forget(self) -> None:
-        self._opened = (NO_GENERATION, 0), vectors.segment_in_memory([], 0)
+        self._opened = (NO_GENERATION, 0, 0), vectors.segment_in_memory([], 0)
 
     def view(self, connection: Connection, state: IndexState) -> PostingsView:
         """Raise InvalidInputError, for tokens are compared with those of a question, not searched."""
@@ -89,7 +89,8 @@ class TokenLeg(FileLeg):
         with self._lock:
             for generation, path in self.readable(state):
                 try:
-                    stamp = generation, path.stat().st_mtime_ns  # the file may grow under one name
+                    status = path.stat()  # the file may grow under one name
+                    stamp = generation, status.st_mtime_ns, status.st_size
                     if self._opened[0] != stamp:
                         self._opened = stamp, vectors.segment_in_memory([], 0)  # if it cannot be opened
                         self._opened = stamp, vectors.open_file(path)
@@ -130,15 +131,12 @@ class TokenLeg(FileLeg):
         """Yield the tokens of passages, in order: those of new ones by the model, the others out of the file."""
         assert self._model is not None
         for start in range(0, len(numbers), _GROUP):
-            group, query = (
-                numbers[start : start + _GROUP].tolist(),
-                "SELECT n, text FROM chunks WHERE n IN ({})",
-            )
-            texts = dict(select_in(connection, query, [n for n in group if n in new]))
-            tokens = self._model.passage_tokens(list(texts.values())) if texts else []  # nothing loads it
-            made = dict(zip(texts, tokens, strict=True))
+            group = numbers[start : start + _GROUP].tolist()
+            query = "SELECT n, text FROM chunks WHERE n IN ({})"
+            text_of = dict(select_in(connection, query, [n for n in group if n in new]))
+            made = self._model.tokens_by_text([*text_of.values()])
             for n in group:
-                rows = _rounded(made[n]) if n in made else _rows_of(file, n)
+                rows = _rounded(made[text_of[n]]) if n in text_of else _rows_of(file, n)
                 rows = rows[: 1 << _BITS]
                 yield (n << _BITS) + np.arange(len(rows)), rows
 

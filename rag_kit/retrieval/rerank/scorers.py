@@ -101,10 +101,10 @@ def _score_by_tokens(
     found = [index.token_vectors(texts, model.name) for index in indexes]
     stored = [vectors for vectors in found if vectors is not None]
     vectors = dict(ChainMap(*stored))
-    lacking = [text for text in dict.fromkeys(texts) if text not in vectors]
-    vectors |= zip(lacking, model.passage_tokens(lacking), strict=True)
+    computed = model.tokens_by_text([text for text in texts if text not in vectors])
+    vectors |= computed
     question = model.query_tokens(query)
-    return [max_sim(question, vectors[text]) for text in texts], len(lacking) if stored else 0
+    return [max_sim(question, vectors[text]) for text in texts], len(computed) if stored else 0
 
 
 class EmbeddingReranker(Reranker):

@@ -333,7 +333,7 @@ def test_rerank_reorders(
 
 @pytest.mark.skipif(not is_installed("colbert-small"), reason="rag-kit models install colbert-small")
 def test_rerank_by_stored_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What ``--legs tokens`` stores, ``--rerank colbert-small`` compares: no note says that something was computed."""
+    """Reranking compares what ``--legs tokens`` stored: no note says that something was computed."""
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.")
     where = ["--index", str(tmp_path / "i")]
     assert run(capsys, "ingest", tmp_path / "pump.md", *where, "--legs", "tokens")[0] == exits.OK

@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 
 from rag_kit.cli.options import RERANKERS as NAMED
 from rag_kit.documents import get_provenance
-from rag_kit.errors import ConfigurationError, IndexMismatchError, InvalidInputError
+from rag_kit.errors import ConfigurationError, IndexMismatchError, InvalidInputError, ModelOutputError
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index import token_leg
 from rag_kit.models.late_interaction import LateInteraction, TokenVectors, max_sim
@@ -114,7 +114,7 @@ def test_what_is_stored_is_rounded(tmp_path: Path) -> None:
 
 
 def test_it_follows_the_store(tmp_path: Path) -> None:
-    """What was written since is computed, with a note, until it is saved; what was removed is not in the file."""
+    """A text written since is computed, with a note, until it is saved; what was removed is not in the file."""
     model = Words()
     with made(tmp_path / "i", token_model=model) as index:
         retriever = index_retriever(index, "bm25", k=30, reranker=Words())
@@ -166,7 +166,7 @@ def test_a_run_that_is_cut_off_is_gone_on_with(tmp_path: Path, monkeypatch: pyte
 def test_a_writer_without_the_model_leaves_texts_to_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is stored stays right meanwhile, and the next writer with the model takes over."""
+    """Stored vectors stay right meanwhile, and the next writer with the model takes over."""
     made(tmp_path / "i").close()
     with DocumentIndex.open(tmp_path / "i", mode="w") as index:
         index.upsert(documents(range(25, 35), "second"))
@@ -277,3 +277,16 @@ def test_kills_and_readers_beside_a_writer(tmp_path: Path) -> None:
     with DocumentIndex.open(folder, mode="w", token_model=Words()) as index:
         index.flush()
         assert index.verify().ok and len(stored(index)) >= 0.99 * len(index.ids())
+
+
+@pytest.mark.parametrize("wrong", [[], [np.full((2, SIZE), np.nan)], [np.ones(SIZE)], [None]])
+def test_wrong_vectors_of_a_model_are_refused(wrong: list[Any], tmp_path: Path) -> None:
+    """Too few, numbers that are none, another shape: nothing of it is stored or compared."""
+    model = Words()
+    model.passage_tokens = lambda texts: wrong  # type: ignore[method-assign]
+    with pytest.raises(ModelOutputError, match=r"words gave something else than an array of shape"):
+        model.score([("when", "the pump starts")])
+    with made(tmp_path / "index", count=1, token_model=model) as index:
+        with pytest.raises(ModelOutputError, match=r"for each of 1 texts"):
+            index.flush()
+        model.passage_tokens = Words().passage_tokens  # type: ignore[method-assign]
