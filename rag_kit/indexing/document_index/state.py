@@ -132,7 +132,8 @@ def read_state(connection: Connection, location: object) -> IndexState:
     except (ValueError, TypeError, RecursionError) as error:
         raise IndexFormatError(
             f"{location}: the facts in its table meta cannot be read ({' '.join(str(error).split())[:300]}). Nothing "
-            "else tells what they were: take the newer rag_kit that wrote them, or put a backup in its place."
+            "else tells what they were: take the newer rag_kit that wrote them, put a backup in its place, or ingest "
+            "again into a new folder."
         ) from error
     version = "no format version, as the oldest had"
     if "version" in facts:

