@@ -381,7 +381,7 @@ def test_hung_threads_do_not_starve_the_pool() -> None:
     try:
         for _ in range(3):
             fan_out([lambda: release.wait(60)] * 60, timeout=0.05, on_error="skip")
-        assert pool.count_abandoned() >= 180
+        assert pool.count_abandoned() >= 150  # those that had begun within the time-out
         begun = time.monotonic()
         assert fan_out([lambda n=n: wait(0.05, n) for n in range(100)]).values == list(range(100))
         assert time.monotonic() - begun < 3
