@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from rag_kit.text.citations.decline_patterns import CHINESE, CONCLUDED, ENGLISH, NEGATIVE, Rules
+from rag_kit.text.citations.decline_patterns import CHINESE, CONCLUDED, ENGLISH, Rules
 from rag_kit.text.language import fold
 from rag_kit.text.sentences import sentences
 
@@ -53,17 +53,16 @@ def is_declined(answer: str) -> bool:
         return False
     if _declines_in_other_language(answer):
         return True
-    if not NEGATIVE.search(fold(answer)):
-        return False
-    last = sentences(answer)[-1].text
+    last = "".join(sentence.text for sentence in sentences(answer)[-1:])
     if CONCLUDED.search(fold(last)) and not _MARK.search(last):
         return True
     is_cited = _MARK.search(answer) is not None
-    source_named = declined = False
+    clauses = list(_clauses(answer))
+    source_named = any(re.search(rules.source, clause) for clause, rules in clauses)
+    declined = False
     chars = other_chars = 0
-    for clause, rules in _clauses(answer):
+    for clause, rules in clauses:
         chars += len(clause)
-        source_named = source_named or re.search(rules.source, clause) is not None
         says_lack = re.search(rules.absent, clause) or (not is_cited and re.search(rules.unsaid, clause))
         if says_lack or (source_named and re.search(rules.absent_later, clause)):
             declined = True
