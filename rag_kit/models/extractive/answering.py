@@ -126,7 +126,12 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     candidates = collect(analysed, passages)
     if asked := attribute_asked(analysed):
         # prose may name the attribute in other words, if what it says is of the kind asked for; a table's row may not
-        candidates = [one for one in candidates if one.near & asked or _is_prose_of_kind(one, analysed)]
+        candidates = [
+            one
+            for one in candidates
+            if one.near & asked
+            or (not one.header.strip("| ") and (analysed.kind == "other" or one.features.kind))
+        ]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:
@@ -134,12 +139,6 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     if not analysed.clauses:  # all sentences of a clause belong to it
         picked = drop_distraction(picked)
     return settle_versions(analysed, picked, candidates, passages)
-
-
-def _is_prose_of_kind(sentence: SentenceCandidate, question: Question) -> bool:
-    """Tell whether a sentence, not a row of a table, offers what is asked for: a person, a time, an amount ..."""
-    is_row = bool(sentence.header.strip("| "))
-    return not is_row and (question.kind == "other" or bool(sentence.features.kind))
 
 
 def _whole_sentence(text: str) -> str:
@@ -165,34 +164,21 @@ def strength(
     """Return how well the passages support an answer, from 0 (nothing matches) to 1; below 0.5 the model declines."""
     if not picked or not any(sentence.near for sentence in picked):
         return 0.0
-    measures = measure(question, passages, candidates, picked)
-    total = _BIAS[question.language] + sum(_WEIGHTS[name] * value for name, value in measures.items())
-    return 1.0 / (1.0 + math.exp(-total))
-
-
-def measure(
-    question: Question,
-    passages: Sequence[PassageText],
-    candidates: Sequence[SentenceCandidate],
-    picked: Sequence[SentenceCandidate],
-) -> dict[str, float]:
-    """Measure the evidence for an answer of the picked sentences: the inputs of `strength`.
-
-    ``passage`` and ``near`` are the largest share of the question's terms in one passage, and in a sentence with its
-    neighbours and title.
-    """
     shared_terms = [question.keys & set(terms(f"{passage.title}\n{passage.text}")) for passage in passages]
     if question.clauses:  # of a contract: there also a clause's number counts as a term
         for sentence in candidates:
             shared_terms[sentence.passage_index] |= sentence.near
     best = max((weight_of(question, keys) for keys in shared_terms), default=0.0)
     times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
-    return {
-        "passage": best,
+    measures = {
+        "passage": best,  # the largest share of the question's terms in one passage
         "passage squared": best**2,
+        # and in a sentence with its neighbours and title
         "near": max((weight_of(question, sentence.near) for sentence in candidates), default=0.0),
         # a question without a time counts as if its time fitted well
         "time": max(times, default=0.0) if question.spans else _USUAL_TIME,
         "score": max((sentence.score for sentence in picked), default=0.0) / 10,
         "open": float(question.kind == "other"),
     }
+    total = _BIAS[question.language] + sum(_WEIGHTS[name] * value for name, value in measures.items())
+    return 1.0 / (1.0 + math.exp(-total))

@@ -66,23 +66,16 @@ def question_terms(text: str) -> tuple[Term, ...]:
     periods = [found for found in find_periods(level(text)) if found.period.has_year]
     # 2024.1 may be a version
     dates = {key for one in periods for key in terms(text[one.begin : one.end]) if "." not in key}
-    named = _terms_of_matches(_NAMED, text)
-    without_asking = text
-    if _HAN.search(text):
-        named |= _terms_of_matches(_LATIN, text)
-        without_asking = _ASKING.sub(" ", fold(text))
-    named -= dates
+    is_chinese = _HAN.search(text) is not None
+    matches = (*_NAMED.finditer(text), *(_LATIN.finditer(text) if is_chinese else ()))
+    named = {key for match in matches for key in terms(match[0])} - dates
+    without_asking = _ASKING.sub(" ", fold(text)) if is_chinese else text
     keys = list(dict.fromkeys(terms(without_asking)))
     keys = [
         key for key in keys if len(key) > 1 or key.isascii()
     ] or keys  # a single Chinese character tells little
     salience = dict.fromkeys(terms(_FRAME_WORDS), _FRAME_SALIENCE) | dict.fromkeys(named, _NAME_SALIENCE)
     return tuple(Term(key, salience.get(key, 1.0), key in named, key in dates) for key in keys)
-
-
-def _terms_of_matches(pattern: re.Pattern[str], text: str) -> set[str]:
-    """Return the terms in all parts of a text that a pattern matches."""
-    return {key for match in pattern.finditer(text) for key in terms(match[0])}
 
 
 _NUMBERED = (
@@ -165,6 +158,12 @@ _KINDS = {
     ),
     "who": r"\bwho(?:m|se)?\b|谁|哪位|何人|什么人",
 }
+#: Asks how something is done, or for a setting, which code often answers.
+HOW = re.compile(
+    r"\bhow (?:do|can|could|should|may|must|to) |\b(?:which|what) (?:option|setting|command|parameter|variable)"
+    r"|怎样|怎么|如何|哪[一个些]*(?:选项|设置|命令|参数|变量)",
+    re.IGNORECASE,
+)
 _KIND_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
 _NAME = re.compile(
     r"(?<!^)\b[A-Z][\w'’.-]*[a-z]\w*(?:\s+(?:of|the|de|von|van|der|la|le|[A-Z][\w'’.-]*))*"

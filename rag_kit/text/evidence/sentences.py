@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rag_kit.documents.identity import version_text
 from rag_kit.text.evidence.questions import (
     HEADING,
+    HOW,
     REFERENCE,
     Question,
     clause_begun,
@@ -34,10 +35,11 @@ _CLAUSE_LEVEL = 7  # below all other headings
 _FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
 _DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _NOT_WORD = re.compile(r"\W+")
+_LINK_TARGET = re.compile(r"(?<=\])\([^()\s]{1,300}\)")
 _FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S*)[^\n]*$", re.MULTILINE)
-# a picture, a comment, a line of code without a fence around it
+# a picture or link alone, a comment, a line of code without a fence around it
 _NO_SENTENCE = re.compile(
-    r"!\[[^\]]*\]\([^)]*\)$|<[^>]+>$|[$#] ?->|>>> |(?:from [\w.]+ )?import \w+$|def \w+\(|print\("
+    r"!?\[[^\]]*\]\([^)]*\)[.。]?$|<[^>]+>$|[$#] ?->|>>> |(?:from [\w.]+ )?import \w+$|def \w+\(|print\("
     r"|(?:\[?\w+\]? = )?[\w.]+\(.*[)(,]$"
 )
 
@@ -96,6 +98,10 @@ MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
 _MAX_BEHIND, _MAX_BEHIND_ELSEWHERE = 5.0, 3.5
+_HEADED = 2.2  # gained under a heading that names nothing but what is asked, times its share of the question
+# when sentences are chosen: gained by code where it may be asked for, lost by a passage in another language than the
+# question if others are in its language
+_CODE, _FOREIGN = 0.6, 1.5
 _MAX_OF_PASSAGE = 2  # most sentences of one passage that are chosen
 _OPENING = 2  # sentences that open a passage
 
@@ -133,6 +139,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
     read = _read_sentences(question, passages)
     weights = _rarity_weights(question, read)
     time_fits = _time_fits(question, passages, read)
+    headings = [frozenset(terms(passage.heading)) for passage in passages]
     candidates = []
     for order, (sentence, time_fit) in enumerate(zip(read, time_fits, strict=True)):
         title, index = sentence.title, sentence.passage_index
@@ -142,11 +149,14 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
             other for other in (*read[max(order - 1, 0) : order], *after) if other.passage_index == index
         ]
         matched_beside = [other.matched for other in beside if not (other.header and sentence.header)]
-        near = sentence.matched.union(title, keys & set(terms(sentence.header)), *matched_beside)
+        # a cell is found by its row and the name of its column
+        of_header = keys & set(terms(sentence.header))
+        matched = sentence.matched | of_header if sentence.matched else sentence.matched
+        near = matched.union(title, of_header, *matched_beside)
         opens = order < _OPENING or read[order - _OPENING].passage_index != index
         features = Features(
-            cover=_share(weights, sentence.matched),
-            rest=_share(weights, sentence.matched - title) / (_share(weights, keys - title) or 1.0),
+            cover=_share(weights, matched),
+            rest=_share(weights, matched - title) / (_share(weights, keys - title) or 1.0),
             near=_share(weights, near),
             title=_share(weights, title),
             opens=_share(weights, title) if opens else 0.0,
@@ -158,6 +168,8 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
             asks=float(is_question(sentence.text)),
         )
         score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
+        if headings[index] <= keys:
+            score += _HEADED * _share(weights, headings[index])
         number = passages[index].number
         candidates.append(
             SentenceCandidate(
@@ -208,16 +220,21 @@ def choose(question: Question, scored: list[SentenceCandidate], count: int = 2) 
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
     """
+    code = _CODE if HOW.search(question.text) else 0.0
+    alike = {one.passage_index for one in scored if detect_language(one.text) == question.language}
+    scores = {one.order: one.score + code * ("`" in one.text) for one in scored}
+    if alike:
+        scores |= {one.order: one.score - _FOREIGN for one in scored if one.passage_index not in alike}
     distinct: dict[str, SentenceCandidate] = {}
-    for candidate in sorted(scored, key=lambda candidate: -candidate.score):
+    for candidate in sorted(scored, key=lambda candidate: -scores[candidate.order]):
         distinct.setdefault(_NOT_WORD.sub("", candidate.text.casefold()), candidate)
     left = list(distinct.values())
     chosen: list[SentenceCandidate] = []
     while left and len(chosen) < count:
         matched = frozenset[str]().union(*(candidate.matched for candidate in chosen))
-        gains = [candidate.score for candidate in left]
+        gains = [scores[candidate.order] for candidate in left]
         if chosen:
-            gains = [one.score + weight_of(question, one.matched - matched) for one in left]
+            gains = [scores[one.order] + weight_of(question, one.matched - matched) for one in left]
         chosen.append(left.pop(gains.index(max(gains))))
         counts = Counter(candidate.passage_index for candidate in chosen)
         left = [candidate for candidate in left if counts[candidate.passage_index] < _MAX_OF_PASSAGE]
@@ -280,7 +297,12 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
     asked = question.clauses
     # the words for a clause that is asked for, as it may be written otherwise: 第9条, 第九条
     named = question.keys & set(terms(" ".join(match[0] for match in REFERENCE.finditer(question.text))))
-    amounts = _keys_of_amounts(question) if "|" in passage.text else {}
+    # the terms that each amount with a unit is written in
+    amounts = {
+        value: question.keys & set(terms(question.text[value.start : value.end]))
+        for value in find_values(question.text if "|" in passage.text else "")
+        if value.unit
+    }
     headings = {0: passage.title}  # by level
     clause = clause_begun(passage.heading)  # the one that the next sentence is in
     for text, table_header, level in _sentences_in_context(passage):
@@ -295,16 +317,10 @@ def _read_passage(question: Question, n: int, passage: PassageText) -> Iterator[
             stands_in = not clause and not set(asked).isdisjoint(clauses_named(text))
         if is_in_clause or stands_in:
             title = named | (question.keys & set(terms("\n".join(headings.values()))))
-            matched = question.keys & set(terms(text))
+            matched = question.keys & set(terms(_LINK_TARGET.sub("", text)))
             if table_header and amounts:
                 matched = _match_amounts(amounts, text, matched)
             yield _ReadSentence(text, n, matched, title, table_header), is_in_clause
-
-
-def _keys_of_amounts(question: Question) -> dict[Value, frozenset[str]]:
-    """Map each amount with a unit that a question names to the terms that it is written in."""
-    amounts = [value for value in find_values(question.text) if value.unit]
-    return {value: question.keys & set(terms(question.text[value.start : value.end])) for value in amounts}
 
 
 def _match_amounts(amounts: dict[Value, frozenset[str]], row: str, matched: frozenset[str]) -> frozenset[str]:

@@ -183,6 +183,61 @@ def test_extracts_stand_under_their_headings(model: ExtractiveChatModel) -> None
 
 
 @pytest.mark.parametrize(
+    ("question", "passages", "first"),
+    [
+        # a heading names what is asked
+        (
+            "What is done with misspelt words?",
+            [
+                ("", "Tea is hot."),
+                ("", "A misspelt letter is rare."),
+                ("Misspelt words", "The nearest word of the index is taken."),
+            ],
+            "The nearest word",
+        ),
+        # code answers how something is done
+        (
+            "How do I merge copies?",
+            [("", "Tea is hot."), ("", "Some copies merge."), ("", "`merge=True` may merge copies.")],
+            "`merge=True`",
+        ),
+        # a passage in the language of the question
+        (
+            "TF-IDF 与 BM25 有什么区别？",
+            [("", "TF-IDF and BM25 differ a lot."), ("", "通常 BM25 优于 TF-IDF。")],
+            "通常",
+        ),
+        # a cell is found by its row and its column
+        (
+            "What does exit code 8 mean?",
+            [
+                ("", "| exit code | meaning |\n|---|---|\n| 8 | it is written to |\n| 9 | it is full |"),
+                ("", "A second writer ends with exit code 8."),
+            ],
+            "| exit code",
+        ),
+        # words in the target of a link say nothing, and a link alone is no sentence
+        (
+            "What is the typo filter?",
+            [
+                ("", "[Figures](a.md#typo-filter)."),
+                ("", "It helps ([more](a.md#typo-filter))."),
+                ("", "The typo filter mends words."),
+            ],
+            "The typo filter",
+        ),
+    ],
+)
+def test_first_extract(
+    model: ExtractiveChatModel, question: str, passages: list[tuple[str, str]], first: str
+) -> None:
+    """The first extract is the one that answers, by heading, code, language or cell, not the first with the words."""
+    documents = [Document(text, metadata={"heading": heading}) for heading, text in passages]
+    lines = ask(model, question, documents).splitlines()
+    assert next(line for line in lines if not line.startswith("###")).startswith(first)
+
+
+@pytest.mark.parametrize(
     ("metadata", "lines"),
     [
         ([{"heading": "Pumps"}, {"title": "Fans", "file": "a/f_1.pdf"}], ["### Pumps", 1, "### Fans", 2]),
