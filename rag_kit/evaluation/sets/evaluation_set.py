@@ -90,8 +90,6 @@ class EvaluationSet(Sequence[Example]):
 
     def filter(self, wanted: Callable[[Example], object] | None = None, **tags: str) -> EvaluationSet:
         """Return the examples for which a function is true, and that have these tags."""
-        if not callable(wanted) and wanted is not None:
-            raise InvalidInputError(f"wanted is {wanted!r:.80}; give a function of an example, or tags")
         tagged = (example for example in self.examples if tags.items() <= example.tags.items())
         return self._part_of(example for example in tagged if wanted is None or wanted(example))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ _log = logging.getLogger(__name__)
 _UP, _DOWN = frozenset(WORDS["up"]), frozenset(WORDS["down"])
 #: Names of columns, best first.
 _QUESTION, _ANSWER, _THUMBS = WORDS["question_columns"], WORDS["answer_columns"], WORDS["thumb_columns"]
-_CORRECTIONS, _COMMENTS = WORDS["correction_columns"], WORDS["comment_columns"]
+_CORRECTIONS = WORDS["correction_columns"]
 #: Whether somebody liked an answer, and whether somebody rejected one -> the tag of the example.
 _FEEDBACK = {(True, True): "mixed", (True, False): "up", (False, True): "down", (False, False): "none"}
 
@@ -37,21 +36,14 @@ class _Case:
     liked: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     corrections: list[str] = field(default_factory=list)
-    comments: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
 
     def example(self) -> Example:
         """Make the example; its reference is the last correction, else the most liked answer that nobody rejected."""
-        liked = [answer for answer, _ in self.liked.most_common() if answer]
-        undisputed = [answer for answer in liked if answer not in self.rejected]
-        reference = next(iter([*self.corrections[-1:], *undisputed]), None)
-        metadata = {
-            "runs": self.runs,
-            "rejected": [answer for answer in self.rejected if answer and answer != reference],
-            "comments": self.comments,
-            "also_liked": [answer for answer in undisputed if answer != reference],
-            "corrected": bool(self.corrections),
-        }
+        liked = [answer for answer, _ in self.liked.most_common() if answer and answer not in self.rejected]
+        reference = next(iter([*self.corrections[-1:], *liked]), None)
+        rejected = [answer for answer in self.rejected if answer and answer != reference]
+        metadata = {"runs": self.runs, "rejected": rejected}
         feedback = _FEEDBACK[bool(self.liked), bool(self.rejected)]
         return Example(
             reading.id_of(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
@@ -79,16 +71,13 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
         if run_id := _first_value(run, ("run_id", "trace_id", "id", "编号")):
             case.runs.append(str(run_id))
         answer = _read_answer(_first_value(run, _ANSWER), where)
-        for rating in _read_ratings(run):
-            if comment := _first_value(rating, _COMMENTS):
-                case.comments.append(str(comment))
-            if corrected := _first_value(rating, _CORRECTIONS):
-                text = _read_answer(corrected, where)
-                case.corrections.append(reading.read_text(text, f"{where}: the correction"))
-            is_liked = _is_liked(_first_value(rating, _THUMBS), where)
-            if is_liked is not None:
-                thumbs = case.liked if is_liked else case.rejected
-                thumbs[answer] += 1
+        if corrected := _first_value(run, _CORRECTIONS):
+            text = _read_answer(corrected, where)
+            case.corrections.append(reading.read_text(text, f"{where}: the correction"))
+        is_liked = _is_liked(_first_value(run, _THUMBS), where)
+        if is_liked is not None:
+            thumbs = case.liked if is_liked else case.rejected
+            thumbs[answer] += 1
     rated = {key: case for key, case in cases.items() if case.liked or case.rejected or case.corrections}
     if unrated := [case.question for key, case in cases.items() if key not in rated]:
         _log.warning("%s: questions whose answers nobody rated are left out: %s", source, first_few(unrated))
@@ -143,20 +132,6 @@ def _last_answer(items: list[Any]) -> str | None:
     if answers := [text for role, text in messages if role == "answer"]:
         return answers[-1]
     return "" if not messages or any(role for role, _ in messages) else None
-
-
-def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the ratings of a run; those of automatic evaluators only if no person rated it."""
-    thumbs = _first_value(run, _THUMBS)
-    ratings: list[Mapping[str, Any]] = [run]
-    if isinstance(thumbs, list):
-        ratings = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
-    elif isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs):
-        others = {name: value for name, value in run.items() if name not in _THUMBS}
-        ratings = [{**others, **thumbs}]
-    # the key of a rating says who or what gave it, such as "user_score" or "correctness"
-    by_people = [rating for rating in ratings if re.search("user|thumb", str(rating.get("key")).casefold())]
-    return by_people or ratings
 
 
 def _is_liked(thumb: Any, where: str) -> bool | None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -42,8 +42,6 @@ USUAL = _read_word_lists("columns.txt")
 WORDS = _read_word_lists("words.txt")
 #: Names of columns that hold a field in one table, and in the next something else, which is then metadata.
 _AMBIGUOUS_COLUMNS = frozenset(WORDS["ambiguous_columns"])
-_AMBIGUOUS_IDS = ("编号", "序号", "题号")  # ids only where no two records have the same
-_UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
 _AMBIGUOUS_ANSWER_COLUMNS = frozenset(WORDS["ambiguous_answer_columns"])
 _MAX_SHORT_ANSWER = 60  # characters
@@ -60,14 +58,7 @@ _ANSWERS_BETWEEN = re.compile(r"[；\n\r]+|(?<=[^\s|｜])[|｜](?=[^\s|｜])")
 _ID = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:/#-]+", re.ASCII | re.IGNORECASE)  # kb-12, not a number alone
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _COMMAS_OR_AND = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
-_COMMAS_AND_OR_BLANKS = re.compile(rf"{_COMMAS_OR_AND.pattern}|\s+")
 _FILE_NAME = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,8}$", re.DOTALL)  # "a b.pdf", but not "version 1.2"
-#: Text in quotation marks, with blanks or separators around it, and none of these marks in it.
-_QUOTED = re.compile(
-    r"""(?<![^\s;；|｜,，、&+和与及])(?:"[^"\n]+"|'[^'\n]+'|“[^“”\n]+”|‘[^‘’\n]+’|《[^《》\n]+》|「[^「」\n]+」|`[^`\n]+`)"""
-    r"(?=[\s;；|｜,，、&+和与及以]|$)"
-)
-_PLACEHOLDER = re.compile(r"\0(\d+)\0")  # in place of the n-th quoted text while the text around it is split
 _BULLET = re.compile(r"^\s*[-*•·–]\s+")
 _QUOTATION_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
 
@@ -80,8 +71,6 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     user_columns = _check_columns(columns)
     records, is_table = list(records), source == "the frame" or has_ending(source, TABLES)
     rows = [(where, plain_row(record, is_table=is_table)) for where, record in records]
-    if _have_repeated_numbers(rows):
-        user_columns.setdefault("id", None)
     where_by_id: dict[str, str] = {}
     repeated: list[str] = []  # records with the content of another one
     extra: dict[str, list[str]] = {}  # column -> records that keep it as metadata
@@ -142,16 +131,6 @@ def _check_presence(user_columns: UserColumns, records: Iterable[Record], source
                 raise InvalidInputError(
                     f"{source} has no column {name!r} (for {field}); its columns are {first_few(present, 20)}"
                 )
-
-
-def _have_repeated_numbers(records: Iterable[Record]) -> bool:
-    """Tell whether the column of ids has an ambiguous name, such as 编号, and the same number in two records."""
-    rows = [{fold_name(name): cell for name, cell in record.items()} for _, record in records]
-    id_column = next((name for name in USUAL["id"] if any(name in row for row in rows)), None)
-    if id_column not in _AMBIGUOUS_IDS:
-        return False
-    numbers = [str(row[id_column]).strip() for row in rows if row.get(id_column) is not None]
-    return len(set(numbers)) < len(numbers)
 
 
 def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> str | None:
@@ -241,10 +220,6 @@ def _read_fields(
     _add_answers(fields, columns, user_columns)
     _add_documents_of_spans(fields)
     used = set(columns.values())
-    opposite = next((folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded), None)
-    if opposite is not None and "answerable" not in fields:
-        fields["answerable"] = not read_cell("answerable", row[opposite], f"{where}: {opposite}")
-        used.add(opposite)
     usual_tags = [folded[name] for name in WORDS["tag_columns"] if name in folded]
     tag_columns = user_columns.get("tags", usual_tags) or ()
     if not isinstance(tag_columns, str):  # else it was read as the field "tags"
@@ -344,55 +319,37 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
 def split_ids(cell: str) -> list[str]:
     """Split the ids that people write into one cell, by semicolons, bars and line breaks.
 
-    Commas, blanks, "and" and 和 may be part of a name: they separate ids only if each part has the suffix of a readable
-    file, if all have one suffix, or (commas) if all have one form, such as d1, d2. Text in quotation marks stays whole.
+    Commas, "and" and 和 may be part of a name: they separate ids only if each part has the suffix of a readable file,
+    if all have one suffix, or (commas) if all have one form, such as d1, d2.
 
     Example:
         >>> split_ids("a.pdf;b.pdf"), split_ids("报告.docx；附件 2.xlsx\\n合同.pdf"), split_ids("a.pdf, b.pdf and c.md")
         (['a.pdf', 'b.pdf'], ['报告.docx', '附件 2.xlsx', '合同.pdf'], ['a.pdf', 'b.pdf', 'c.md'])
         >>> split_ids("Research and development, final.pdf"), split_ids("d1, d2")
         (['Research and development, final.pdf'], ['d1', 'd2'])
-        >>> split_ids("Node.js guide.pdf; 2023.Q1 财报.pdf"), split_ids('"a; b.pdf", "c.pdf"')
-        (['Node.js guide.pdf', '2023.Q1 财报.pdf'], ['a; b.pdf', 'c.pdf'])
+        >>> split_ids("Node.js guide.pdf; 2023.Q1 财报.pdf"), split_ids("《甲.pdf》、《乙.pdf》")
+        (['Node.js guide.pdf', '2023.Q1 财报.pdf'], ['甲.pdf', '乙.pdf'])
     """
-    quoted: list[str] = []
-
-    def replace_quoted(match: re.Match[str]) -> str:
-        quoted.append(match[0])
-        return f"\0{len(quoted) - 1}\0"
-
-    text = cell if "\0" in cell else _QUOTED.sub(replace_quoted, cell)  # "\0" is the sign of placeholders
-    parts = _split_bare(_SEPARATORS, text)
+    parts = _split_bare(_SEPARATORS, cell)
     if "://" in cell and not all("://" in part for part in parts):  # a semicolon of an address
         return [cell.strip()]
-    names = [name for part in parts for name in _split_if_ids(part, quoted)]
-    ids = [_bare_id(_PLACEHOLDER.sub(lambda match: quoted[int(match[1])], name)) for name in names]
-    return list(dict.fromkeys(filter(None, ids))) or [cell.strip()]
+    ids = [name for part in parts for name in _split_if_ids(part)]
+    return list(dict.fromkeys(ids)) or [cell.strip()]
 
 
-def _split_if_ids(text: str, quoted: Sequence[str]) -> list[str]:
-    """Split a text at blanks, "and" or commas, if the parts look like ids; "R and D.pdf" is returned as the only id."""
-    for separator in (_COMMAS_AND_OR_BLANKS, _COMMAS_OR_AND, _COMMAS):
+def _split_if_ids(text: str) -> list[str]:
+    """Split a text at "and" or commas, if the parts look like ids; "R and D.pdf" is returned as the only id."""
+    for separator in (_COMMAS_OR_AND, _COMMAS):
         parts = _split_bare(separator, text)
-        if len(parts) > 1 and _are_ids(parts, quoted):
+        suffixes = {part.rpartition(".")[2].casefold() if _FILE_NAME.match(part) else "" for part in parts}
+        is_readable = all(f".{suffix}" in FORMATS for suffix in suffixes)
+        if is_readable or (len(suffixes) == 1 and "" not in suffixes):
             return parts
-    if _PLACEHOLDER.search(text) or "://" in text:
+    if "://" in text:
         return [text]
-    parts = _split_bare(_COMMAS, text)
     # with "a" for letters and "0" for digits, d1 and d22 both have the form "a0"
     forms = {re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", part)) for part in parts}
     return parts if len(forms) == 1 and "0" in forms.pop() else [text]
-
-
-def _are_ids(parts: Sequence[str], quoted: Sequence[str]) -> bool:
-    """Tell whether all parts are quoted, or all readable files (``.pdf``), or all files with one suffix."""
-    placeholders = [_PLACEHOLDER.fullmatch(part) for part in parts]
-    pairs = zip(parts, placeholders, strict=True)
-    names = [_bare_id(quoted[int(match[1])]) if match else part for part, match in pairs]
-    suffixes = {name.rpartition(".")[2].casefold() if _FILE_NAME.match(name) else "" for name in names}
-    if all(placeholders) or all(f".{suffix}" in FORMATS for suffix in suffixes):
-        return True
-    return len(suffixes) == 1 and "" not in suffixes
 
 
 def _split_bare(separator: re.Pattern[str], text: str) -> list[str]:
@@ -424,9 +381,7 @@ def _holds_field(name: str, field: str, row: Mapping[str, Any]) -> bool:
     if fold_name(name) not in _AMBIGUOUS_COLUMNS:
         return True
     if field in ("spans", "history") and _is_number(row[name]):
-        # a number is no passage, unless 原文 repeats the answer
-        answers = [row[other] for other in row if fold_name(other) in USUAL["reference"]]
-        return fold_name(name) == "原文" and row[name] in answers
+        return False
     try:
         value = read_cell(field, row[name], name)
         Example("q", "?", **{field: value})

@@ -23,16 +23,16 @@ def run(question: str, answer: str, score: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_up_is_a_reference_and_down_is_not(tmp_path):
-    """The disliked answer is kept aside, with the comment; the run's marks of citations are no part of a reference."""
+    """The disliked answer is kept aside; the run's marks of citations are no part of a reference."""
     up, down = read(
         tmp_path,
         run("When?", "In 1999 [1][2].", 1, run_id="r1"),
-        run("Who?", "Nobody.", 0, run_id="r2", comment="wrong"),
+        run("Who?", "Nobody.", 0, run_id="r2"),
     )
     assert (up.question, up.reference, up.tags["feedback"]) == ("When?", "In 1999.", "up")
     assert up.metadata == {"runs": ["r1"]} and up.answerable is True
     assert down.reference is None and down.tags["feedback"] == "down" and down.answerable is None
-    assert down.metadata == {"runs": ["r2"], "rejected": ["Nobody."], "comments": ["wrong"]}
+    assert down.metadata == {"runs": ["r2"], "rejected": ["Nobody."]}
 
 
 def test_thumbs_in_all_spellings(tmp_path):
@@ -59,7 +59,7 @@ def test_a_chinese_table(tmp_path):
 
 def test_other_ratings_are_refused_with_their_line(tmp_path):
     """Stars and shares are no thumbs; nothing is guessed."""
-    for thumb in (0.5, 4, "so so", [0.7], "mixed feelings"):
+    for thumb in (0.5, 4, "so so", [1], {"key": "user_score", "score": 1}):
         with pytest.raises(InvalidInputError, match=r"thumbs.jsonl:2: the thumb is"):
             read(tmp_path, run("a?", "b", 1), run("c?", "d", thumb))
 
@@ -72,7 +72,7 @@ def test_the_same_question_is_one_example(tmp_path):
         run("When is it?", "Never.", 0), run("Who?", "Ada.", 1), run("Who?", "Ada.", 0),
     )  # fmt: skip
     assert one.reference == "Tuesday." and one.metadata["rejected"] == ["Never."]
-    assert one.metadata["also_liked"] == ["Monday."] and one.tags["feedback"] == "mixed"
+    assert one.tags["feedback"] == "mixed"
     assert two.reference is None and two.tags["feedback"] == "mixed"
 
 
@@ -80,7 +80,7 @@ def test_a_correction_counts_more_than_a_thumb(tmp_path):
     """A right answer that a user wrote is the reference, also below a thumb down; a number is its text."""
     for correction, reference in (({"answer": "right"}, "right"), (42, "42")):
         (found,) = read(tmp_path, run("a?", "wrong", 0, correction=correction))
-        assert found.reference == reference and found.metadata["corrected"] is True
+        assert found.reference == reference
 
 
 def test_a_liked_decline_means_not_answerable(tmp_path):
@@ -94,7 +94,7 @@ def test_a_liked_decline_means_not_answerable(tmp_path):
 
 
 def test_forms_of_langsmith(tmp_path):
-    """A list of feedback with evaluators beside, messages with earlier turns, LangChain's dumps."""
+    """Messages with earlier turns, and LangChain's dumps of them."""
     talk = [
         {"role": "system", "content": "be kind"}, {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Hello"}, {"role": "user", "content": [{"type": "text", "text": "When?"}]},
@@ -108,19 +108,16 @@ def test_forms_of_langsmith(tmp_path):
             }
         ]
     ]
-    one, two, three = read(
+    answered = [*talk, {"role": "ai", "content": "Now."}]
+    one, two = read(
         tmp_path,
-        {"inputs": {"messages": talk}, "outputs": {"messages": [*talk, {"role": "ai", "content": "Now."}]},
-         "feedback": [{"key": "user_score", "score": 1.0}, {"key": "conciseness", "score": 0.3}]},
-        {"inputs": {"messages": dumped}, "outputs": {"output": "Ada."},
-         "feedback": [{"key": "user_thumb", "score": 1}, {"key": "conciseness", "score": 0.4}]},
-        {"inputs": {"input": "Why?"}, "outputs": {"output": "So."}, "feedback": [1, 0]},
-    )  # fmt: skip
+        {"inputs": {"messages": talk}, "outputs": {"messages": answered}, "feedback": 1.0},
+        {"inputs": {"messages": dumped}, "outputs": {"output": "Ada."}, "feedback": 1},
+    )
     assert (one.question, one.reference) == ("When?", "Now.") and one.history == (
         {"question": "Hi", "answer": "Hello"},
     )
     assert (two.question, two.reference) == ("Who?", "Ada.")
-    assert three.reference is None and three.tags["feedback"] == "mixed"
 
 
 def test_runs_without_a_thumb(tmp_path, caplog):
