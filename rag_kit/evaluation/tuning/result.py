@@ -56,17 +56,6 @@ class TuningResult(SpokenResult):
     folder: Path
     study: Any = field(repr=False)
 
-    @classmethod
-    def load(cls, folder: Path | str) -> TuningResult:
-        """Read what a search wrote to its folder, also while it goes on."""
-        path = Path(folder) / FILE
-        result = cls(Path(folder), open_study(path)) if path.is_file() else None
-        if result is None or "search" not in result.study.user_attrs or not result.records:
-            raise InvalidInputError(
-                f"{str(folder)!r} holds no {FILE} with a setting; give the folder that tune got as out"
-            )
-        return result
-
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
         """Map `record_name` to the record of each setting: from the study if its trial is finished, else its folder."""
@@ -94,7 +83,7 @@ class TuningResult(SpokenResult):
     @property
     def stopped(self) -> str:
         """Why the search ended."""
-        return str(self.study.user_attrs.get("ended", "it still goes on, or was killed"))
+        return str(self.study.user_attrs["ended"])
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -147,7 +136,7 @@ class TuningResult(SpokenResult):
     @cached_property
     def language(self) -> str:
         """The language of most questions, in which the result is printed."""
-        return str(self.setup.get("language", "en"))  # earlier searches kept none
+        return str(self.setup.get("language", "en"))
 
     def _english_verdict(self) -> str:
         metric, default = self.setup["metric"], self.trials[0]
@@ -221,14 +210,14 @@ class TuningResult(SpokenResult):
         return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 
 
-def open_study(path: Path, direction: str | None = None) -> Any:
-    """Load the Optuna study that a file holds; with a direction, create one if the file holds none."""
+def open_study(path: Path, direction: str) -> Any:
+    """Load the Optuna study that a file holds; create one with this direction if it holds none."""
     with quiet() as optuna:
         from optuna.storages.journal import JournalFileBackend
 
         try:
             storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-            if direction is None or optuna.get_all_study_names(storage):
+            if optuna.get_all_study_names(storage):
                 return optuna.load_study(study_name=_STUDY_NAME, storage=storage)
             return optuna.create_study(study_name=_STUDY_NAME, storage=storage, direction=direction)
         except Exception as error:  # a file that Optuna did not write fails in many ways
