@@ -18,7 +18,6 @@ from rag_kit.evaluation.wording import say, texts
 from rag_kit.text import detect_language, fold
 
 MAX_TEXT = 6_000  # characters of one passage
-_NO_END = 1e300  # of a scale
 #: Words -> their share of the way from the low to the high end of a scale.
 _SHARES = {**dict.fromkeys(("true", "y", "是"), "1/1"), **dict.fromkeys(("false", "n", "否"), "0/1")}
 
@@ -28,8 +27,7 @@ class LabelCase:
     """One answer for a person to judge; ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``text`` has the passages, the question, the answer and its claims, and not what the judge said of them; the verdict
-    on the value of ``metric`` is from ``low`` to ``high`` (1e300: no end). Its words are in ``language``, that of the
-    question.
+    on the value of ``metric`` is from ``low`` to ``high``. Its words are in ``language``, that of the question.
     """
 
     id: str
@@ -58,24 +56,21 @@ class LabelCase:
         word = fold(str(verdict)).strip()
         if verdict is None or word == "s":
             return None
-        has_ends = self.low > -_NO_END and self.high < _NO_END
-        share = _SHARES.get(word, word) if has_ends else ""  # "y" is "1/1"
+        part, _, whole = _SHARES.get(word, word).partition("/")  # "y" is "1/1"
         try:
-            if "/" in share:
-                part, _, whole = share.partition("/")
-                value = self.low + (self.high - self.low) * float(part) / float(whole)
-            else:
-                value = float(word)
+            value = float(part)
+            if whole:
+                value = self.low + (self.high - self.low) * value / float(whole)
         except (ValueError, ZeroDivisionError):
             value = math.nan  # is on no scale
-        if self.low <= value <= self.high:
+        if math.isfinite(value) and self.low <= value <= self.high:
             return value
         refused = {"id": f"{self.id!r:.80}", "verdict": f"{verdict!r:.40}", "scale": self.scale()}
         raise InvalidInputError(say("label_refused", self.language, **refused))
 
     def scale(self) -> str:
         """Describe the verdicts that can be read."""
-        if self.low <= -_NO_END or self.high >= _NO_END:
+        if math.inf in (-self.low, self.high):
             return say("label_number", self.language)
         return say("label_scale", self.language, low=f"{self.low:g}", high=f"{self.high:g}")
 
@@ -163,7 +158,7 @@ def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
     example, output = row.example, row.output
     language = detect_language(example.question)
     low, high = results.scale(metric)
-    ends = (-_NO_END if low is None else low, _NO_END if high is None else high)
+    ends = (-math.inf if low is None else low, math.inf if high is None else high)
     stage = results.describe(metric).get("stage") or "generation"
     keys = (f"label_ask_{metric}", f"label_ask_{stage}", "label_ask")  # the closest first; the last is there
     task = say(next(key for key in keys if key in texts()[language]), language)

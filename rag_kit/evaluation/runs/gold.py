@@ -92,7 +92,7 @@ def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
 
 
 def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict[str, list[str]]:
-    """Map gold names that several files have to these, from where they differ: lake.md -> [x/lake.md, y/lake.md]."""
+    """Map gold names that several files have to these: lake.md -> [x/lake.md, y/lake.md]."""
     gold = {key for example in examples for key, grade in example.relevant.items() if grade > 0}
     names = {key for key in gold if "/" not in key}
     ambiguous: dict[str, list[str]] = {}
@@ -102,7 +102,7 @@ def _find_ambiguous(examples: Sequence[Example], sources: Sequence[Any]) -> dict
             paths_by_name.setdefault(path.rpartition("/")[2], set()).add(path)
         for name in names & paths_by_name.keys():
             if len(paths_by_name[name]) > 1:
-                ambiguous[name] = _without_common_folders(sorted(paths_by_name[name]))
+                ambiguous[name] = sorted(paths_by_name[name])
     return ambiguous
 
 
@@ -110,13 +110,6 @@ def _file_paths(source: Any) -> list[str]:
     if isinstance(source, DocumentIndex):
         return source.sources()
     return [str(passage.metadata.get("file")) for passage in _read_passages(source, set(), whole=True)]
-
-
-def _without_common_folders(paths: Sequence[str]) -> list[str]:
-    parts = [path.split("/") for path in paths]
-    while len({path[0] for path in parts}) == 1:
-        parts = [path[1:] for path in parts]
-    return ["/".join(path) for path in parts]
 
 
 def check_gold(examples: Sequence[Example], sources: Iterable[Any], max_missing: float) -> MissingGold:

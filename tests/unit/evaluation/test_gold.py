@@ -51,7 +51,10 @@ def test_a_name_of_several_files_is_named(caplog) -> None:
     retriever = BM25Retriever.from_documents(documents)
     bare = [Example("q0", "保密几年？", relevant={"说明.md": 1, "a.md": 1})]
     (note,) = evaluate(retriever, bare, ["mrr"], progress=False).notes
-    assert "several files have: 说明.md (合同/说明.md, 手册/说明.md);" in note and note in caplog.messages
+    assert (
+        "several files have: 说明.md (docs/合同/说明.md, docs/手册/说明.md);" in note
+        and note in caplog.messages
+    )
     whole = [Example("q0", "保密几年？", relevant={"docs/合同/说明.md": 1})]
     assert not evaluate(retriever, whole, ["mrr"], progress=False).notes
     # one file, whose path two indexes write differently
