@@ -144,7 +144,7 @@ def costs(run: Results, prices: Any = None) -> dict[str, Any]:
         "p95_seconds": p95,
         "calls": mean([row.output.calls for row in run.rows]),
         "tokens": mean([row.output.tokens for row in run.rows]),
-        "money": mean(run.money("pipeline", prices=prices)),
+        "money": mean(run.money(prices=prices)),
     }
 
 
@@ -173,14 +173,12 @@ def check_slices(examples: Collection[Example], slices: Iterable[str] | str) -> 
     if any(example.history for example in examples):
         tags.add("turn")
     defaults = [name for name in SLICES if name in ("type", "language") or name in tags]
+    if slices is SLICES:  # the user named none
+        return tuple(defaults)
     allowed = dict.fromkeys([*defaults, *sorted(tags)])
-    names: Iterable[Any] = defaults
-    if isinstance(slices, str) or not isinstance(slices, Iterable):
-        names = [slices]
-    elif slices is not SLICES:  # the user named some
-        names = list(slices)
+    names = [slices] if isinstance(slices, str) else list(slices)
     for name in names:
-        if not isinstance(name, str) or name not in allowed:
+        if name not in allowed:
             raise InvalidInputError(
                 f"slices has {name!r:.80}: no example has the tag {name!r:.80}; allowed are {', '.join(allowed)}"
             )
@@ -201,9 +199,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 def name_runs(results: Any, least: int = 2) -> dict[str, Results]:
     """Map names to runs, and load those given as folders; refuse fewer than ``least``, and two of one name."""
     if isinstance(results, (str, Path, Results)):
-        results = [results] if least == 1 else ()  # (): too few, which is refused below
-    elif not isinstance(results, Iterable):
-        results = ()
+        results = [results]
     runs: dict[str, Results] = {}
     pairs = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
     for name, item in pairs:
@@ -262,16 +258,16 @@ def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
 def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
     """Return the metrics to compare: those given (each must be in a run), else all that at least two runs have."""
     run_counts = Counter(metric for run in runs for metric in run.metrics)
-    chosen: list[Any] = [metric for metric, count in run_counts.items() if count > 1]
+    chosen = [metric for metric, count in run_counts.items() if count > 1]
     if metrics is not None:
-        chosen = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    present = list(run_counts)  # a list, because the user may have given something that cannot be hashed
-    if absent := [metric for metric in chosen if metric not in present]:
-        raise InvalidInputError(f"no result has the metric {absent[0]!r:.80}; there are {', '.join(present)}")
+        chosen = [metrics] if isinstance(metrics, str) else list(dict.fromkeys(metrics))
+    present = ", ".join(run_counts)
+    if absent := [metric for metric in chosen if metric not in run_counts]:
+        raise InvalidInputError(f"no result has the metric {absent[0]!r:.80}; there are {present}")
     if not chosen:
         reason = "the results have no metric in common" if metrics is None else "no metric is given"
-        raise InvalidInputError(f"{reason}; give at least one of {', '.join(present)}")
-    return list(dict.fromkeys(chosen))
+        raise InvalidInputError(f"{reason}; give at least one of {present}")
+    return chosen
 
 
 def _label_examples(examples: Iterable[Example], by: str) -> list[str]:

@@ -265,13 +265,11 @@ def _fit_text(name: str, width: float) -> str:
 
 def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
     """Return the metrics to plot, all for ``None``; refuse those that were not compared."""
-    if not hasattr(comparison, "complementarity"):
-        raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
     compared = comparison.metrics
-    chosen = compared if metrics is None else metrics
-    if not isinstance(chosen, (list, tuple)) or not chosen or not all(name in compared for name in chosen):
+    chosen = list(compared if metrics is None else metrics)
+    if not chosen or not set(chosen) <= set(compared):
         raise InvalidInputError(f"{metrics!r:.120} was not compared; give names out of {', '.join(compared)}")
-    return list(chosen)
+    return chosen
 
 
 def _best_tradeoffs(rows: Sequence[Score], less_is_better: bool) -> list[Score]:

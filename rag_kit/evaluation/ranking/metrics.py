@@ -57,11 +57,6 @@ def retrieval_metrics(
         base, cutoff = _split_name(name)
         measure = getattr(ir_measures, _MEASURES[base])
         names[measure @ int(cutoff) if cutoff else measure] = name
-    for label, table, value_type in (("run", run, Iterable), ("qrels", qrels, Mapping)):
-        if not isinstance(table, Mapping) or not all(isinstance(item, value_type) for item in table.values()):
-            raise InvalidInputError(
-                f"{label} is {table!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
-            )
     judged = {query: dict(grades) for query, grades in qrels.items() if max(grades.values(), default=0) > 0}
     if not judged:
         raise InvalidInputError("no query has a relevant document; give qrels with a grade above 0")

@@ -77,8 +77,6 @@ def write_report(
     """
     target = as_path(path, "path")
     check_target(target)
-    if title is not None and not isinstance(title, str):
-        raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
     start_language = None if language == "auto" else check_language(language)
     if target.exists() and not overwrite and not _is_report(target):
         raise InvalidInputError(f"{str(target)!r} is a file and no report; name another one, or move it away")

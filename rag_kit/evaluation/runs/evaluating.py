@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import logging
 import os
@@ -33,6 +32,7 @@ from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.indexing.files import as_path
 from rag_kit.models.runnables import acall_runnable
+from rag_kit.retrieval.fields import check_count
 
 _log = logging.getLogger(__name__)
 MakeInput = Callable[[Example], Any]
@@ -129,10 +129,7 @@ async def aevaluate(
         for argument, text in (("version", version), ("name", name)):
             is_text = text is None or (isinstance(text, str) and bool(text.strip()))
             _require(is_text, argument, text, "a text that is not blank")
-        in_range = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
-        _require(in_range, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
-        is_allowed = isinstance(progress, bool) or callable(progress)
-        _require(is_allowed, "progress", progress, "True, False or a function")
+        check_count("max_concurrency", max_concurrency)
         _require(judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge, as Judge(...)")
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
@@ -226,8 +223,6 @@ def resolve(pipeline: Any) -> Any:
         _require(":" in pipeline, "pipeline", pipeline, form)
         pipeline = load_object(pipeline)
     if isinstance(pipeline, type) or not (callable(pipeline) or _is_runnable(pipeline)):
-        if asyncio.iscoroutine(pipeline):
-            pipeline.close()  # else Python also warns that it was never awaited
         raise InvalidInputError(
             f"the pipeline is {pipeline!r:.80}; give a LangChain Runnable, retriever or graph, 'module:object', or a "
             "function from a question to an answer (the function itself, and do not call it)"

@@ -212,7 +212,7 @@ def test_make_input_says_what_the_pipeline_is_called_with() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        *[({"pipeline": wrong}, "Runnable") for wrong in (5, None, Counting, [1])],
+        *[({"pipeline": wrong}, "Runnable") for wrong in (5, None, Counting)],
         ({"pipeline": "no_colon"}, "module:object"),
         ({"pipeline": "/an/index"}, "index_retriever"),
         ({"dataset": []}, "no example"),
@@ -220,12 +220,11 @@ def test_make_input_says_what_the_pipeline_is_called_with() -> None:
         ({"dataset": 3}, "int"),
         ({"dataset": [{"question": "Who?"}]}, "give objects of the class Example"),
         ({"judge": "openai:m"}, r"Judge\(...\)"),
-        ({"max_concurrency": 0}, "max_concurrency is 0"),
+        ({"max_concurrency": 0}, "max_concurrency=0"),
         ({"timeout": -1}, "timeout"),
         ({"max_calls": -1}, "max_calls"),
         ({"name": " "}, "name is"),
         ({"prices": "x"}, "price"),
-        ({"progress": 3}, "progress is 3"),
         ({"deadline": "soon"}, "deadline"),
         ({"version": ""}, "version is"),
     ],
@@ -238,8 +237,10 @@ def test_wrong_arguments_are_refused_with_the_next_step(given: dict[str, Any], m
     assert counting.asked == []
     with pytest.raises(InvalidInputError, match="give objects of the class Example"):
         run(counting, Length(), dataset=pd.DataFrame({"question": ["Who?"]}))
+    called = coroutine_function("Who?")
     with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
-        run(coroutine_function("Who?"), Length())
+        run(called, Length())
+    called.close()
 
 
 def test_a_failing_pipeline_or_metric_gives_error_cells_and_no_key() -> None:
@@ -645,7 +646,6 @@ def test_manifest_holds_what_the_run_was_made_with_and_no_key(tmp_path: Path) ->
     assert manifest["usage"]["judge"] == {"calls": 5, "tokens": 50}
     assert manifest["status"] == "complete"
     assert "abcdef" not in text
-    assert Results.load(tmp_path / "r").money("judge") == [10 * 2 / 1e6] * 5
 
 
 def test_usage_by_model_is_counted_for_any_chain() -> None:
