@@ -198,16 +198,14 @@ class _Writer:
         with suppress(InvalidInputError):
             fingerprint = EvaluationSet.load(target).fingerprint()
         is_filled = target.exists() and target.stat().st_size > 0
-        # a log of an earlier version names no sets: its set may be replaced, as that version did
-        names_sets = bool(self.saved) or not records
-        if is_filled and names_sets and fingerprint not in self.saved:
+        if is_filled and fingerprint not in self.saved:
             raise InvalidInputError(
                 f"{str(target)!r} was edited, or is no set that generate wrote (its log is {path.name!r} beside "
                 "it); name another file, or move it away"
             )
         self.log = AppendLog(path)
         for record in records:
-            if "items" in record and _FAILURE not in record["items"]:
+            if "items" in record:
                 self.stored[record["key"]] = record["items"]
 
     def save(self, questions: GeneratedSet, target: Path) -> None:

@@ -105,8 +105,6 @@ def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list
     """Return the given comparison, or make one; if that fails, add the reason to ``notes``."""
     if isinstance(comparison, Comparison):
         return comparison
-    if comparison is not None and comparison is not False:
-        raise InvalidInputError(f"comparison is {comparison!r:.80}; give what compare gave, None or False")
     if comparison is False or len(results) < 2:
         return None
     try:

@@ -72,17 +72,21 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     records, is_table = list(records), source == "the frame" or has_ending(source, TABLES)
     rows = [(where, plain_row(record, is_table=is_table)) for where, record in records]
     where_by_id: dict[str, str] = {}
-    repeated: list[str] = []  # records with the content of another one
+    # records and cells to warn of
+    blank: list[str] = []
+    repeated: list[str] = []
+    with_gold: list[str] = []
     extra: dict[str, list[str]] = {}  # column -> records that keep it as metadata
     read: set[str] = set()  # columns that are a field of some record
-    with_gold: list[str] = []  # records that say that there is no answer, and where it stands
-    for where, record in rows:
+    for (where, record), (_, raw) in zip(rows, records, strict=True):
         fields = _read_fields(record, user_columns, where, is_table=is_table)
-        for name, cell in record.items():
+        for (name, cell), raw_cell in zip(record.items(), raw.values(), strict=True):
             if name in fields.get("metadata", ()):
                 extra.setdefault(name, []).append(where)
             elif cell is not None:
                 read.add(name)
+            elif isinstance(raw_cell, str) and raw_cell.strip():  # "N/A"
+                blank.append(f"{name} {raw_cell.strip()} ({where})")
         if fields.get("answerable") is False and (fields.get("relevant") or fields.get("spans")):
             with_gold.append(where)
         reference = fields.get("reference") or _usual_reference(record, user_columns)
@@ -104,11 +108,6 @@ def read_examples(records: Iterable[Record], columns: UserColumns | None, source
     if not where_by_id:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     _check_presence(user_columns, rows, source)
-    blank = []
-    for (where, record), (_, row) in zip(records, rows, strict=True):
-        for name, cell in record.items():
-            if isinstance(cell, str) and cell.strip() and row[str(name)] is None:  # "N/A"
-                blank.append(f"{name} {cell.strip()} ({where})")
     unknown = [name for name in extra if name not in read]
     partly = [f"{name} ({where})" for name in extra if name in read for where in extra[name]]
     for message, found in (
@@ -145,11 +144,7 @@ def _usual_reference(record: Mapping[str, Any], user_columns: UserColumns) -> st
 
 def _check_columns(columns: Any) -> dict[str, Any]:
     """Return field -> name of the user's column; refuse unknown fields, and values that are no names."""
-    by_field: dict[str, Any] = {}
-    if isinstance(columns, Mapping):
-        by_field = dict(columns)
-    elif columns:
-        by_field = {"": columns}  # which is refused below
+    by_field: dict[str, Any] = dict(columns or {})
     for field, name in by_field.items():
         is_list = field == "tags" and isinstance(name, list | tuple)
         if field not in FIELDS or not (is_list or isinstance(name, str | None)):
@@ -181,8 +176,8 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     """Turn passages, documents or texts into the corpus of a set."""
     from langchain_core.documents import Document
 
-    items = list(corpus) if isinstance(corpus, Iterable) and not isinstance(corpus, str) else None
-    if items is None or not all(isinstance(item, (Passage, Document, str)) for item in items):
+    items = [] if isinstance(corpus, str) else list(corpus)
+    if isinstance(corpus, str) or not all(isinstance(item, (Passage, Document, str)) for item in items):
         raise InvalidInputError(f"the corpus is {corpus!r:.80}; give a list of passages, documents or texts")
     by_id: dict[str, Passage] = {}
     for item in items:
@@ -440,13 +435,11 @@ def read_texts(cell: Any, where: str) -> list[str]:
 
 
 def read_turns(cell: Any, where: str) -> list[dict[str, str]]:
-    """Read earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
+    """Read earlier turns: objects with ``question`` and ``answer``, or chat messages."""
     turns: list[dict[str, str]] = []
     for item in cell if isinstance(cell, list) else [cell]:
         role, text = read_message(item)
-        if isinstance(item, list) and len(item) == 2:
-            turns.append({"question": str(item[0]), "answer": str(item[1])})
-        elif isinstance(item, Mapping) and {"question", "answer"} <= set(item):
+        if isinstance(item, Mapping) and {"question", "answer"} <= set(item):
             turns.append({name: str(item[name]) for name in ("question", "answer")})
         elif role is None:
             raise InvalidInputError(

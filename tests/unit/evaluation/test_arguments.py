@@ -123,7 +123,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "Example(spans)": (lambda w: Example("a", "b", spans=w), WRONG),
     "Example(history)": (lambda w: Example("a", "b", history=w), WRONG),
     "EvaluationSet(examples)": (lambda w: EvaluationSet("n", w), WRONG),
-    "EvaluationSet(corpus)": (lambda w: EvaluationSet("n", EXAMPLES, corpus=w), WRONG[1:]),
     "EvaluationSet.load": (EvaluationSet.load, WRONG),
     "EvaluationSet.from_feedback": (EvaluationSet.from_feedback, WRONG),
     "load_dataset": (load_dataset, WRONG),
@@ -137,11 +136,9 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "evaluate(judge)": (lambda w: _evaluate(judge=w), WRONG[1:]),
     "evaluate(out)": (lambda w: _evaluate(out=w), WRONG[1:]),
     "write_report(results)": (lambda w: write_report(w, "r.html"), [[None], {"a": 5}, "text", []]),
-    "write_report(comparison)": (lambda w: write_report(RESULTS, "r.html", comparison=w), [5, {5: 5}, "x", [1]]),
     "write_report(diagnosis)": (
         lambda w: write_report(RESULTS, "r.html", diagnosis=w), [5, b"x", "text", {"one": 5}, [None]]
     ),
-    "load(columns)": (lambda w: EvaluationSet.load("set.jsonl", columns=w), [5, "x", ["id"]]),
     "load(path)": (EvaluationSet.load, [None, 5, "x" * 5000, "\0"]),
     "generate(kinds)": (lambda w: _generate(kinds=w), [None, "x", ["x"]]),
     "generate(prompts)": (lambda w: _generate(prompts=w), [5, [], "x" * 5000]),
