@@ -77,9 +77,9 @@ class Complementarity:
     # first the best pipeline, then whichever adds most; a tie goes to the quicker one
     greedy: tuple[CombinationStep, ...]
 
-    def combine(self, gain: float = 0.0) -> list[str]:
-        """Return the pipelines to combine, as long as each adds more than this share of the questions."""
-        return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
+    def combine(self) -> list[str]:
+        """Return the pipelines to combine: those of which each adds questions."""
+        return [step.pipeline for step in self.greedy]
 
     def records(self) -> list[dict[str, Any]]:
         """Return a table row for each pipeline: how many questions it gets, and gets alone, its place and its gain."""

@@ -179,14 +179,10 @@ def _make_case(results: Results, metric: str, example_id: str) -> LabelCase:
 
 def _claims(details: Mapping[str, Any]) -> list[str]:
     """Return the statements of an answer that the details of a cell hold, in a reply of its judge or themselves."""
-    records = [record for record in (*(details.get("replies") or ()), details) if isinstance(record, Mapping)]
-    for record in records:
-        items = record.get("statements") or record.get("claims")
-        if isinstance(items, list):
-            claims = [item if isinstance(item, str) else _claim_text(item) for item in items]
-            return [claim for claim in claims if isinstance(claim, str)]
+    for record in (*(details.get("replies") or ()), details):
+        if items := record.get("statements") or record.get("claims"):
+            claims = [
+                item if isinstance(item, str) else item.get("statement") or item.get("text") for item in items
+            ]
+            return [claim for claim in claims if claim]
     return []
-
-
-def _claim_text(item: Any) -> Any:
-    return (item.get("statement") or item.get("text")) if isinstance(item, dict) else None

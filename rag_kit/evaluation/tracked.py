@@ -53,13 +53,13 @@ class Upload:
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
         manifest, summary = storable(clean(results.manifest)), results.summary()
         self.results, self.rows = results, [_row_record(row) for row in results.rows]
-        entry = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
+        entry = manifest.get("dataset") or {}
         questions_hash = entry.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
         set_name = entry.get("name") or f"rag-kit-{str(questions_hash)[:8]}"
         self.dataset = dataset or str(set_name)[:_MAX_NAME].strip()
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
-        metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
-        self.judged = {metric.get("name") for metric in metrics if metric.get("asks_judge")}
+        metrics = manifest.get("metrics") or ()
+        self.judged = {metric["name"] for metric in metrics if metric.get("asks_judge")}
         # times and costs are no part of the fingerprint
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])

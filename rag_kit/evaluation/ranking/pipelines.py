@@ -85,9 +85,7 @@ class Parts:
     def index(self) -> BM25Index:
         """The keyword index over all documents."""
         self.progress("keyword index", 0, len(self.documents))
-        index = BM25Index.from_documents(self.documents)
-        self.progress("keyword index", len(self.documents), len(self.documents))
-        return index
+        return BM25Index.from_documents(self.documents)
 
     @cached_property
     def bm25(self) -> RagKitRetriever:

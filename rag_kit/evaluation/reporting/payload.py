@@ -93,13 +93,11 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
     for run, by_name in zip(runs, summaries, strict=True):
         for summary in by_name.values():  # the questions that only other runs have are missing, too
             summary |= {"total": total, "missing": summary["missing"] + total - run.examples}
-    described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
-    entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
     records = []
     for name in names:
         scored_runs = [run for run in runs if name in run.metrics]
-        entry = entries.get(name, {})
-        low, high = plain([entry.get("low"), entry.get("high")])  # None for infinity
+        entry = scored_runs[0].describe(name)
+        low, high = plain(scored_runs[0].scale(name))  # None: no end
         values = [value for run in scored_runs for value in run.values(name).values()]
         reasons = [why_empty(run, name) for run in runs]
         by_run = [by_name.get(name) for by_name in summaries]
@@ -108,8 +106,8 @@ def _describe_metrics(runs: Sequence[Results], names: Sequence[str]) -> list[Jso
             "name": cleaned(name),
             "stage": str(entry.get("stage") or ""),
             "higher": higher_is_better(scored_runs[0], name),
-            "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
-            "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
+            "low": min([0.0 if low is None else low, *values]),
+            "high": max([1.0 if high is None else high, *values]),
             "summary": by_run,
             "partial": [count < _WIDE * max(counts) for count in counts],  # far fewer scored than of the widest run
             "prompts": _count_prompts(scored_runs, name, entry),

@@ -63,16 +63,16 @@ def masked(text: str) -> str:
 
 
 def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
-    """Turn anything into plain JSON with cleaned texts; what nests deeper than 12 levels becomes a text."""
+    """Turn anything into plain JSON with cleaned texts."""
 
-    def clean(item: Any, depth: int) -> Any:
-        if isinstance(item, list) and depth <= 12:
-            return [clean(inner, depth + 1) for inner in item]
-        if isinstance(item, dict) and depth <= 12:
-            return {text(key): clean(inner, depth + 1) for key, inner in item.items()}
-        return item if item is None or isinstance(item, (bool, int, float)) else text(str(item))
+    def clean(item: Any) -> Any:
+        if isinstance(item, list):
+            return list(map(clean, item))
+        if isinstance(item, dict):
+            return {text(key): clean(inner) for key, inner in item.items()}
+        return text(item) if isinstance(item, str) else item
 
-    return clean(to_plain(value), 0)
+    return clean(to_plain(value))
 
 
 def _example_json(example: Example, *, with_turn: bool) -> dict[str, Any]:

@@ -24,7 +24,6 @@ _log = logging.getLogger(__name__)
 MAX_MISSING = 0.1  # share of the gold that a run may go on without
 _PAGE = 500  # passages read from an index at once
 _EDGE = 24  # characters of a span's beginning and end that are looked for: chunks may cut it anywhere
-_MAX_DEPTH = 16  # retrievers within retrievers
 SpanKey = tuple[str, str]  # document ("" for any) and text of a span
 
 
@@ -74,17 +73,17 @@ def searched_documents(pipeline: Any) -> list[Any] | None:
     return list(by_identity.values()) or None
 
 
-def _sources_of(value: Any, depth: int = 0) -> list[Any] | None:
+def _sources_of(value: Any) -> list[Any] | None:
     """Return the indexes and lists that a retriever, or one inside it, searches; ``None`` if one is unknown."""
     if isinstance(value, (BM25Index, DocumentIndex)):
         return [value]
     if isinstance(value, (list, tuple)):
         return [value] if all(isinstance(item, Document) for item in value) else None
-    if not isinstance(value, Runnable) or depth > _MAX_DEPTH:
+    if not isinstance(value, Runnable):
         return None
     sources: list[Any] = []
     for part in value.searched() if is_kit_retriever(value) else inside(value):
-        part_sources = _sources_of(part, depth + 1)
+        part_sources = _sources_of(part)
         if part_sources is None:
             return None
         sources += part_sources

@@ -153,7 +153,6 @@ def test_the_greedy_set_adds_what_is_new() -> None:
     item = found.complementarity["hit"]
     assert [(step.pipeline, step.gain) for step in item.greedy] == [("best", 4), ("other", 2)]
     assert item.greedy[-1].share == item.union == pytest.approx(6 / 7)
-    assert item.combine(gain=0.3) == ["best"]
     assert item.combine() == ["best", "other"]
     assert item.only == {"best": ("q3",), "twin": (), "other": ("q4", "q5")}
 

@@ -138,13 +138,6 @@ def test_a_set_without_a_name_gets_one_of_its_content(server: LangSmithServer) -
     assert len(server.datasets) == 1 and len(server.examples) == 3 and len(server.runs) == 6
 
 
-def test_a_manifest_of_another_form_is_no_reason_to_break(server: LangSmithServer) -> None:
-    """Results that were put together by hand may have any."""
-    manifest: Any = {"dataset": "d", "metrics": ["m", 5], "started": 7, "judge": None}
-    _write(server, Results("odd", some_results().rows, some_results().metrics, manifest))
-    assert len(server.feedback) == 7
-
-
 def test_a_name_that_is_taken_is_not_written_to(server: LangSmithServer) -> None:
     """An experiment of that name with other results, or a project of traces, stays as it is."""
     _write(server, some_results(), experiment="release 1")

@@ -484,35 +484,6 @@ async def test_a_maker_that_hangs_is_given_up_with_the_budget(tmp_path):
         assert [trial.state for trial in again.trials] == ["complete", "complete"]
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path):
-    """The error names the file; what was written counts in the next sitting, and the folder is free."""
-    pytest.importorskip("resource")
-    code = (
-        "import resource, signal, sys\n"
-        f"sys.path.insert(0, {str(TESTS)!r})\n"
-        "from support.tuning import SPACE, Told, make, questions, tune\n"
-        "from rag_kit.errors import InvalidInputError\n"
-        "def search():\n"
-        "    settings = {'space': SPACE, 'n_trials': 3, 'progress': False}\n"
-        f"    return tune(make, questions(12), Told(), out={str(tmp_path)!r}, **settings)\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))\n"
-        "try:\n"
-        "    search()\n"
-        "except InvalidInputError as error:\n"
-        "    assert 'cannot be written' in str(error), error\n"
-        "else:\n"
-        "    raise SystemExit('no error')\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
-        "result = search()\n"
-        "assert len(result.trials) == 3 and result.stopped == 'n_trials=3', result\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
 async def test_a_cancelled_search_lets_go_and_goes_on(tmp_path):
     """task.cancel() at several moments: no task is left, the folder is free, no score is made twice."""
     asked = []
