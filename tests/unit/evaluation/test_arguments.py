@@ -39,21 +39,7 @@ TEXTS = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from t
          "oldest pump of the town."]  # fmt: skip
 DATASET = EvaluationSet("sky", [Example("q", "sun", relevant={"s": 1})], corpus=[Passage("s", "sun")])
 NOWHERE = "http://127.0.0.1:9"
-WRONG: list[Any] = [
-    None,
-    5,
-    -1,
-    math.nan,
-    b"x",
-    object(),
-    int,
-    [None],
-    [5],
-    {5: 5},
-    "\ud800",
-    "a\0b",
-    10**400,
-]
+WRONG: list[Any] = [None, 5, -1, math.nan, b"x", object(), [None], {5: 5}, "a\0b"]
 
 
 def _evaluate(**given: Any) -> Any:
