@@ -98,13 +98,11 @@ class Complementarity:
 def check_thresholds(thresholds: Any, names: Iterable[str]) -> dict[str, float]:
     """Return the thresholds by metric or role; one number counts for all ``names``, and with ``None`` there is none."""
     by_name = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(names, thresholds)
-    if unknown := [name for name in by_name if name not in names]:
-        raise InvalidInputError(f"thresholds has {unknown[0]!r:.80}; there are {', '.join(names)}")
     numbers = {name: value for name, value in by_name.items() if value is not None}
-    for value in numbers.values():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+    for name, value in numbers.items():
+        if name not in names or not abs(value) < math.inf:
             raise InvalidInputError(
-                f"a threshold is {value!r:.80}; give a number, or one for each of {', '.join(names)}"
+                f"thresholds has {name!r:.80}: {value!r:.80}; give a number, or one for each of {', '.join(names)}"
             )
     return numbers
 

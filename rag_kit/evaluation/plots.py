@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,7 @@ def scores_with_intervals(
 def latency_against_quality(
     comparison: Comparison, *, metric: str | None = None, language: str = "en"
 ) -> Plot:
-    """Plot each pipeline by its typical latency and its mean, with a line along the best trade-offs.
+    """Plot each pipeline by its typical latency and its mean.
 
     The line to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
     ``metric`` is the first one by default; else as `scores_with_intervals`.
@@ -132,10 +131,6 @@ def latency_against_quality(
     drawing.say(right, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
     if not complete:
         drawing.say(200, 120, "svg_no_point", text_anchor="middle")
-    best = _best_tradeoffs(complete, chosen in comparison.lower_is_better)
-    points = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
-    for start, end in pairwise(points):
-        drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):  # its line of the legend, and its point
         legend_y = bottom + 48 + _LEGEND_ROW * number
         drawing.marker(marker_x, legend_y - _MIDDLE, number, hollow=row not in complete)
@@ -270,13 +265,3 @@ def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> lis
     if not chosen or not set(chosen) <= set(compared):
         raise InvalidInputError(f"{metrics!r:.120} was not compared; give names out of {', '.join(compared)}")
     return chosen
-
-
-def _best_tradeoffs(rows: Sequence[Score], less_is_better: bool) -> list[Score]:
-    """Return the pipelines that no other one beats in both latency and mean, the quickest first."""
-    best: list[Score] = []
-    sign = -1 if less_is_better else 1
-    for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):
-        if not best or sign * (row.mean or 0.0) > sign * (best[-1].mean or 0.0):  # than all quicker ones
-            best.append(row)
-    return best

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge.adapter import is_ragas_metric
@@ -62,18 +62,12 @@ def get_metric(metric: Any) -> Metric:
         return RagasMetric(name)
     if row is None:
         raise InvalidInputError(
-            f"unknown metric {metric!r:.80}{_suggest_name(name)}; allowed are {', '.join(METRICS)}, a metric of "
-            "ragas.metrics.collections, or an object of a class derived from rag_kit.evaluation.metric.Metric"
+            f"unknown metric {metric!r:.80}{did_you_mean(name.lower(), METRICS)}; allowed are {', '.join(METRICS)}, a "
+            "metric of ragas.metrics.collections, or an object of a class derived from rag_kit.evaluation.metric.Metric"
         )
     module, _, factory = row.partition(":")
     make: Callable[[str], Metric] = getattr(import_module(f"rag_kit.evaluation.{module}"), factory)
     return make(name)
-
-
-def _suggest_name(name: str) -> str:
-    """Return ``; did you mean 'ndcg@k'?`` for "NDGC@5"; "" if no metric has a name like that."""
-    near = difflib.get_close_matches(name.lower(), METRICS, n=1, cutoff=0.7)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:

@@ -19,7 +19,6 @@ CORPUS_ID = "corpus_id"
 """Metadata key for a document's id: splitters copy metadata, but not ``Document.id``."""
 
 _Ids = Mapping[str, object]
-_RESERVED = (CORPUS_ID, "rag_kit")
 #: Answers of which no span is searched: their letters are found in any text.
 _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对", "错"})
 
@@ -78,9 +77,6 @@ def _make_passage(where: str, key: str, record: dict[str, Any]) -> Passage:
     title, text = record.pop("title", None) or "", record.pop("text", None)
     if not isinstance(title, str) or not isinstance(text, str):
         raise InvalidInputError(f"{where}: title is {title!r:.40}, text is {text!r:.40}; give texts")
-    for name in _RESERVED:
-        if record.get(name, key) != key:  # the id itself is what ``corpus_id`` will hold
-            raise InvalidInputError(f"{where}: the field {name!r} is reserved; give it another name")
     titled = {"title": title} if title else {}
     return Passage(key, f"{title}\n{text}" if title else text, {**record, **titled, CORPUS_ID: key})
 

@@ -163,11 +163,6 @@ class EvaluationSet(Sequence[Example]):
         return cls._from_records(files.frame_records(frame, "the frame"), columns, name, "the frame")
 
     @classmethod
-    def from_huggingface(cls, source: Path | str | Any, **options: Any) -> EvaluationSet:
-        """Read a Hugging Face data set from a folder, or a loaded one, with the options of `load`; no network."""
-        return cls.load(source, **options)
-
-    @classmethod
     def from_feedback(cls, path: Path | str, *, name: str | None = None) -> EvaluationSet:
         """Read an export of runs with the thumbs that users gave them; runs without one are left out.
 

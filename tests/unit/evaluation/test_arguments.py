@@ -115,7 +115,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "Results.load": (Results.load, WRONG),
     "Results.save": (RESULTS.save, WRONG),
     "bootstrap_interval(level)": (lambda w: bootstrap_interval([1, 2], level=w), WRONG),
-    "compare(thresholds)": (lambda w: compare([RESULTS, OTHER], thresholds=w), WRONG[3:]),
     "Cell(value)": (Cell.ok, [w for w in WRONG if w not in (5, -1)]),
     "evaluate(dataset)": (lambda w: _evaluate(dataset=w), WRONG),
     "evaluate(metrics)": (lambda w: _evaluate(metrics=w), WRONG[1:]),

@@ -123,21 +123,6 @@ def test_twenty_pipelines_are_all_there() -> None:
         assert all(name in joined for name in names), plot
 
 
-def test_the_line_joins_what_none_beats() -> None:
-    """Quicker and better ones are joined, beaten ones are not."""
-
-    def run(name: str, value: float, seconds: float) -> Results:
-        return Results(
-            name, [Row(Example("q", "Who?"), Output("It.", seconds=seconds), {"m": Cell.ok(value)})]
-        )
-
-    svg = latency_against_quality(
-        compare([run("quick", 0.5, 1.0), run("beaten", 0.4, 2.0), run("good", 0.9, 3.0)])
-    ).svg
-    dashed = [each for each in ElementTree.fromstring(svg).iter(f"{SVG}line") if each.get("stroke-dasharray")]
-    assert len(dashed) == 1 and float(dashed[0].get("y1", 0)) > float(dashed[0].get("y2", 0))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -88,7 +88,6 @@ def test_only_the_first_few_dangling_qrels_are_named(tmp_path):
         ({"corpus": [*CORPUS, CORPUS[0]]}, "corpus.jsonl:3: the id 'd1' occurs twice"),
         ({"corpus": [{"_id": "d1", "title": "no text"}]}, "text is None"),
         ({"corpus": [{"_id": " ", "text": "x"}]}, "corpus.jsonl:1: '_id' is ' '"),
-        ({"corpus": [{"_id": "d1", "text": "x", "corpus_id": "y"}]}, "'corpus_id' is reserved"),
         ({"corpus": ""}, "document d1"),
         ({"queries": [*QUERIES, QUERIES[0]]}, "queries.jsonl:3: the id 'q1' occurs twice"),
         ({"queries": [{"_id": "q1", "text": "  "}]}, "queries.jsonl:1: 'text' is '  '"),

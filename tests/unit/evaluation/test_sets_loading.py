@@ -414,8 +414,8 @@ def test_hugging_face_sets_from_disk_and_memory(tmp_path):
     found = EvaluationSet.load(tmp_path / "one")
     assert found.name == "one" and found[0].answers == ("The moon",) and found[1].answers == ()
     assert found[0].tags == {"level": "hard"} and found[0].reference_contexts == ("The moon pulls the sea.",)
-    assert list(EvaluationSet.load(data)) == list(found) == list(EvaluationSet.from_huggingface(data))
-    assert len(EvaluationSet.from_huggingface(tmp_path / "two", split="test")) == 1
+    assert list(EvaluationSet.load(data)) == list(found)
+    assert len(EvaluationSet.load(tmp_path / "two", split="test")) == 1
     message = refusal(EvaluationSet.load, both)
     assert "split is None; the data set has 'train', 'test'" in message
     assert "split is 'dev'" in refusal(EvaluationSet.load, tmp_path / "two", split="dev")
