@@ -162,7 +162,9 @@ def benchmark(
             pipeline = parts.build(name, source)
             build_seconds = round(time.perf_counter() - start, 3)
             run = run_pipeline(pipeline, queries, doc_ids, depth=depth, spans=spans, kept=kept, progress=show)
-            values = _metric_values(run, judged)
+            values = retrieval_metrics(run.rankings, judged)
+            for query, share in run.span_hits.items():
+                values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
             notes = [describe_missing(missing), *_run_notes(run, len(documents))]
             entries.append({
                 "pipeline": name, **_metric_means(values), **_run_figures(run),
@@ -199,14 +201,6 @@ def _make_span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRe
     if not any(example.spans for example in queries):
         return None
     return SpanRecall(_SPAN_BUDGET, documents={passage.id: passage.text for passage in data.corpus or ()})
-
-
-def _metric_values(run: PipelineRun, judged: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, float]]:
-    """Return query -> metric -> value; ``judged`` is query -> document -> grade."""
-    values = retrieval_metrics(run.rankings, judged)
-    for query, share in run.span_hits.items():
-        values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-    return values
 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -38,7 +38,7 @@ _MARK = b'<meta name="generator" content="rag_kit.report">'  # by which a report
 
 
 def write_report(
-    results: Run | Iterable[Run] | Mapping[str, Run] | Comparison,
+    results: Run | Iterable[Run] | Mapping[str, Run],
     path: Path | str,
     *,
     comparison: Comparison | bool | None = None,
@@ -50,7 +50,7 @@ def write_report(
     """Write results as one HTML file: no network, no other file, opens by a double click.
 
     Args:
-        results: One pipeline, or as for ``compare`` several, name -> results, a folder; or what ``compare`` gave.
+        results: One pipeline, or as for ``compare`` several, name -> results, a folder.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
         diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there are its three scores, of
@@ -80,9 +80,6 @@ def write_report(
     start_language = None if language == "auto" else check_language(language)
     if target.exists() and not overwrite and not _is_report(target):
         raise InvalidInputError(f"{str(target)!r} is a file and no report; name another one, or move it away")
-    if isinstance(results, Comparison):
-        comparison = results if comparison is None else comparison
-        results = dict(zip(results.pipelines, results.results, strict=True))
     named_results = name_runs(results, least=1)
     notes: list[str] = []
     shown_comparison = _get_comparison(named_results, comparison, notes)

@@ -159,8 +159,10 @@ async def aevaluate(
             metric_timeout=metric_timeout, retry_errors=retry_errors, about=about,
         )  # fmt: skip
         path = None if out is None else as_path(out, "out")
-        if path is not None and version is None:
-            _warn_of_unseen(runner)
+        if path is not None and version is None and (unseen := ", ".join(unseen_variables(runner))):
+            _log.warning(
+                "Changes in %s do not make the pipeline another one: then give another version.", unseen
+            )
         if dry_run and path is not None and not (path / MANIFEST).is_file():
             path = None  # an estimate makes no folder
         return run, path
@@ -183,11 +185,6 @@ evaluate = blocking(aevaluate, "evaluate")
 def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
     if not is_allowed:
         raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
-
-
-def _warn_of_unseen(pipeline: Any) -> None:
-    if unseen := ", ".join(unseen_variables(pipeline)):
-        _log.warning("Changes in %s do not make the pipeline another one: then give another version.", unseen)
 
 
 def take_examples(dataset: Any) -> tuple[Example, ...]:

@@ -127,7 +127,10 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        _check_folder(path)
+        if in_the_way := _foreign_names(path):
+            raise InvalidInputError(
+                f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
+            )
         self.path = path
         self._saving = threading.Lock()
         self._log = AppendLog(path / LOG, lock=path / LOCK)
@@ -184,14 +187,6 @@ class RunFolder:
         """Write everything to the disk, and release the folder."""
         with self._saving:
             self._log.close()
-
-
-def _check_folder(path: Path) -> None:
-    """Raise `InvalidInputError` if a path is a file, or a folder that holds something else than results."""
-    if in_the_way := _foreign_names(path):
-        raise InvalidInputError(
-            f"{str(path)!r} holds something else ({min(in_the_way)!r}); name a new folder, or one with results"
-        )
 
 
 def _foreign_names(path: Path) -> set[str]:

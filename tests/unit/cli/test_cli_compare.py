@@ -92,13 +92,14 @@ def test_a_report_is_in_the_language_of_most_questions(two: Path, capsys: pytest
     given = [
         (runs, {}),
         (runs[0], {}),
-        (compare(runs), {}),
-        (compare(runs).in_language("en"), {"language": "zh"}),
+        (runs, {"comparison": compare(runs).in_language("en"), "language": "zh"}),
     ]
     for results, settings in given:
         page = write_report(results, two / "report.html", **settings).read_text(encoding="utf-8")  # type: ignore[arg-type]
         assert '<html lang="zh-Hans"' in page
-    page = write_report(compare(runs).in_language("en"), two / "report.html").read_text(encoding="utf-8")
+    page = write_report(runs, two / "report.html", comparison=compare(runs).in_language("en")).read_text(
+        encoding="utf-8"
+    )
     assert '<html lang="en"' in page
     (two / "notes.html").write_text("mine")
     capsys.readouterr()
