@@ -182,7 +182,7 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
             f"the set is a {type(data).__name__}; give a file, a folder, a datasets.Dataset or a DatasetDict"
         )
     name = name or (folder.resolve().name if folder else data.info.dataset_name) or "dataset"
-    return name, _labelled_rows(data, name)
+    return name, _numbered_rows(data, name)
 
 
 def _load_huggingface(folder: Path) -> Any:
@@ -199,17 +199,11 @@ def _load_huggingface(folder: Path) -> Any:
         ) from error
 
 
-def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
-    """Yield the rows of a Hugging Face data set; numbers of class labels become the labels' names."""
-    features = (data.features or {}).items()
-    label_names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
+def _numbered_rows(data: Any, name: str) -> Iterator[Record]:
+    """Yield the rows of a Hugging Face data set, each with its number."""
     try:
         for number, row in enumerate(data, start=1):
-            labels = {}
-            for column, names in label_names.items():
-                if isinstance(row[column], int) and row[column] >= 0:  # -1 is no label
-                    labels[column] = names[row[column]]
-            yield f"{name}: row {number}", {**row, **labels}
+            yield f"{name}: row {number}", dict(row)
     except (OSError, ValueError) as error:  # pyarrow's are of these
         raise InvalidInputError(f"{name} cannot be read ({error})") from error
 
