@@ -58,6 +58,7 @@ _ANSWERS_BETWEEN = re.compile(r"[；\n\r]+|(?<=[^\s|｜])[|｜](?=[^\s|｜])")
 _ID = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:/#-]+", re.ASCII | re.IGNORECASE)  # kb-12, not a number alone
 _COMMAS = re.compile(r"\s*[,，、]\s*")
 _COMMAS_OR_AND = re.compile(r"\s*[,，、]?\s*(?:[,，、&+]|以及|[和与及]|\band\s)\s*")
+_COMMAS_AND_OR_BLANKS = re.compile(rf"{_COMMAS_OR_AND.pattern}|\s+")
 _FILE_NAME = re.compile(r".*[^\s.]\.(?!\d+$)\w{1,8}$", re.DOTALL)  # "a b.pdf", but not "version 1.2"
 _BULLET = re.compile(r"^\s*[-*•·–]\s+")
 _QUOTATION_MARKS = ('""', "''", "“”", "‘’", "《》", "「」", "<>", "``")
@@ -314,8 +315,8 @@ def read_cell(field: str, cell: Any, where: str) -> Any:
 def split_ids(cell: str) -> list[str]:
     """Split the ids that people write into one cell, by semicolons, bars and line breaks.
 
-    Commas, "and" and 和 may be part of a name: they separate ids only if each part has the suffix of a readable file,
-    if all have one suffix, or (commas) if all have one form, such as d1, d2.
+    Commas, blanks, "and" and 和 may be part of a name: they separate ids only if each part has the suffix of a readable
+    file, if all have one suffix, or (commas) if all have one form, such as d1, d2.
 
     Example:
         >>> split_ids("a.pdf;b.pdf"), split_ids("报告.docx；附件 2.xlsx\\n合同.pdf"), split_ids("a.pdf, b.pdf and c.md")
@@ -333,8 +334,8 @@ def split_ids(cell: str) -> list[str]:
 
 
 def _split_if_ids(text: str) -> list[str]:
-    """Split a text at "and" or commas, if the parts look like ids; "R and D.pdf" is returned as the only id."""
-    for separator in (_COMMAS_OR_AND, _COMMAS):
+    """Split a text at blanks, "and" or commas, if the parts look like ids; "R and D.pdf" is returned as the only id."""
+    for separator in (_COMMAS_AND_OR_BLANKS, _COMMAS_OR_AND, _COMMAS):
         parts = _split_bare(separator, text)
         suffixes = {part.rpartition(".")[2].casefold() if _FILE_NAME.match(part) else "" for part in parts}
         is_readable = all(f".{suffix}" in FORMATS for suffix in suffixes)

@@ -456,7 +456,7 @@ def test_hugging_face_folders_as_downloaded(tmp_path):
         ('"Node.js guide.pdf"', ["Node.js guide.pdf"]),
         ('- "a, b.pdf"\n- c.pdf', ["a, b.pdf", "c.pdf"]),
         ("《规范》和《规程》解读.pdf", ["《规范》和《规程》解读.pdf"]),
-        ("a.foo, b.foo", ["a.foo", "b.foo"]),
+        ("a.foo b.foo", ["a.foo", "b.foo"]),
         ("d1, d2", ["d1", "d2"]),
         ("Research, final.pdf", ["Research, final.pdf"]),
         ("研究和开发，终稿.pdf", ["研究和开发，终稿.pdf"]),
