@@ -42,6 +42,7 @@ USUAL = _read_word_lists("columns.txt")
 WORDS = _read_word_lists("words.txt")
 #: Names of columns that hold a field in one table, and in the next something else, which is then metadata.
 _AMBIGUOUS_COLUMNS = frozenset(WORDS["ambiguous_columns"])
+_UNANSWERABLE_COLUMNS = ("is_impossible", "unanswerable")  # those of SQuAD 2.0, and like it
 #: Names of columns that hold whole answers in one table and short ones in the next; a short answer counts as both.
 _AMBIGUOUS_ANSWER_COLUMNS = frozenset(WORDS["ambiguous_answer_columns"])
 _MAX_SHORT_ANSWER = 60  # characters
@@ -216,6 +217,10 @@ def _read_fields(
     _add_answers(fields, columns, user_columns)
     _add_documents_of_spans(fields)
     used = set(columns.values())
+    opposite = next((folded[name] for name in _UNANSWERABLE_COLUMNS if name in folded), None)
+    if opposite is not None and "answerable" not in fields:
+        fields["answerable"] = not read_cell("answerable", row[opposite], f"{where}: {opposite}")
+        used.add(opposite)
     usual_tags = [folded[name] for name in WORDS["tag_columns"] if name in folded]
     tag_columns = user_columns.get("tags", usual_tags) or ()
     if not isinstance(tag_columns, str):  # else it was read as the field "tags"

@@ -40,7 +40,7 @@ def test_usual_names_are_known(tmp_path):
     path = lines(
         tmp_path / "set.jsonl",
         {"user_input": "a?", "reference": "b", "reference_contexts": ["c"], "type": "x", "n": 3, "gap": None},
-        {"Question": "d?", "Answer": ["e", "f"], "doc_ids": ["d1", 2], "is_answerable": True},
+        {"Question": "d?", "Answer": ["e", "f"], "doc_ids": ["d1", 2], "is_impossible": False},
         {"问题": "潮汐？", "标准答案": "月球", "可回答": "否", "类型": "事实", "难度": "高"},
     )
     one, two, three = EvaluationSet.load(path)
