@@ -149,19 +149,25 @@ def _unwrap(document: Any) -> None:
 
 
 def _write_fields(document: Any) -> None:
-    """Write what EQ fields show, such as circled numbers and fractions of older programs, as text before them."""
-    code_nodes: list[Any] = []  # of the present field, whose code may be in several pieces
-    for node in list(document.iter(f"{W}instrText", f"{W}fldChar")):
-        if node.tag == f"{W}instrText":
-            code_nodes.append(node)
-            continue
-        is_end = node.get(f"{W}fldCharType") == "end"  # not the beginning of a result, which is text
-        code = is_end and _EQ.match("".join(piece.text or "" for piece in code_nodes))
-        if code and (run := next(code_nodes[0].iterancestors(f"{W}r"), None)) is not None:
-            text = _CIRCLED.sub(lambda match: list_number(int(match[1]), "decimalEnclosedCircle"), code[1])
-            text = _FRACTION.sub(r"\1/\2", _BELOW.sub(r"\1", text))
-            run.addprevious(run_of(run, _SWITCH.sub("", text).strip()))
-        code_nodes = []
+    """Write what EQ fields (circled numbers, fractions) show before them; empty texts inside the code of a field."""
+    # where texts go in each open field: into its code or, where its result has begun, into the code around it
+    codes: list[list[Any]] = [[]]
+    for node in list(document.iter(f"{W}instrText", f"{W}t", f"{W}fldChar")):
+        kind = node.get(f"{W}fldCharType")
+        if kind == "begin":
+            codes.append([])
+        elif kind is None:
+            codes[-1].append(node)
+        elif len(codes) > 1 and (pieces := codes.pop()) is not codes[-1]:
+            if kind == "separate":
+                codes.append(codes[-1])
+            for text_node in (piece for piece in pieces if piece.tag == f"{W}t"):
+                text_node.text = ""
+            code = _EQ.match("".join(piece.text or "" for piece in pieces))
+            if code and kind == "end" and (run := next(pieces[0].iterancestors(f"{W}r"), None)) is not None:
+                text = _CIRCLED.sub(lambda sign: list_number(int(sign[1]), "decimalEnclosedCircle"), code[1])
+                text = _FRACTION.sub(r"\1/\2", _BELOW.sub(r"\1", text))
+                run.addprevious(run_of(run, _SWITCH.sub("", text).strip()))
 
 
 def run_of(near: Any, text: str) -> Any:

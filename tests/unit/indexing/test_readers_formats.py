@@ -258,6 +258,9 @@ _EQS = [
 @pytest.mark.parametrize(
     ("content", "text", "noted"),
     [
+_RESULT = '{}</w:instrText><w:fldChar w:fldCharType="separate"/><w:t>{}</w:t><w:instrText>'.format
+_INNER = f"</w:instrText></w:r>{_CODE.format(_RESULT('MERGEFIELD sex', 'female'))}<w:r><w:instrText>"
+_CONDITION = _CODE.format(_RESULT(f'IF {_INNER} = "female"', "Ms Holm"))  # a field in the code of another one
         (_TICKED.format(1) + _run(" Yes ") + _TICKED.format(0) + _run(" No"), "☑ Yes ☐ No", ""),
         (_run("Colour: ") + _CHOICE, "Colour: blue", ""),
         (_run("a") + f"<w:r>{_BOX}</w:r>", "a\n\nin the box", ""),
@@ -282,9 +285,11 @@ _EQS = [
             _run("at ") + "<w:r><w:sym w:font='Unknown' w:char='F0B3'/></w:r>" + _run("5"),
             "at 5",
             "a sign left out",
+        (_run("To ") + _CONDITION, "To Ms Holm", ""),
         ),
     ],
-    ids="ticks choice box both link picture field ruby oval equation sum page code wingdings note sign".split(),  # noqa: SIM905
+    ids="ticks choice box both link picture field ruby oval equation sum root page code condition wingdings "  # noqa: SIM905
+    "note sign".split(),
 )
 def test_docx_shows_what_word_shows_or_a_note_names_it(text_of, content, text, noted):
     """Boxes to tick, choices and text boxes; what refers to nothing costs only itself."""
