@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rag_kit.indexing.readers.cell_formats import shown
+from rag_kit.indexing.readers.numbers import whole_number
 from rag_kit.indexing.readers.package import A
 from rag_kit.indexing.readers.tables import markdown_table
 
@@ -83,7 +85,18 @@ def _formatted(point: Any, code: str) -> str:
 
 
 def diagram_text(root: Any) -> str:
-    """Return the texts of a diagram as items of a list; ``root`` is that of the XML with its data."""
-    pieces = ("".join(node.text or "" for node in point.iter(f"{A}t")) for point in root.iter(f"{DGM}pt"))
-    texts = (" ".join(piece.split()) for piece in pieces)
-    return "\n".join(f"- {text}" for text in texts if text)
+    """Return the texts of a diagram as a list, in the order of its connections; ``root`` is that of its data."""
+    links = (link for link in root.iter(f"{DGM}cxn") if link.get("type", "parOf") == "parOf")
+    above = {link.get("destId"): (link.get("srcId"), whole_number(link.get("srcOrd"), 0)) for link in links}
+
+    def place(name: str) -> list[int]:
+        parent, number = above.get(name, ("", 0))
+        return [*place(parent), number] if parent else []
+
+    # texts with the numbers of the points above each, and its own among those beside it
+    points = [(place(node.get("modelId")), "".join(node.itertext(f"{A}t"))) for node in root.iter(f"{DGM}pt")]
+    points.sort(key=itemgetter(0))
+    texts = (
+        f"{'  ' * (len(numbers) - 1)}- {' '.join(text.split())}" for numbers, text in points if text.strip()
+    )
+    return "\n".join(texts)

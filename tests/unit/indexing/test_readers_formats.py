@@ -184,7 +184,10 @@ def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(documents_of)
     spaces = f'xmlns:c="{drawing}/chart" xmlns:a="{drawing}/main" xmlns:d="{drawing}/diagram"'
     extra = {
         "word/c.xml": chart.format(spaces),
-        "word/d.xml": f"<d:dataModel {spaces}><d:pt><a:t>Plan</a:t></d:pt><d:pt><a:t>Do</a:t></d:pt></d:dataModel>",
+        "word/d.xml": f"<d:dataModel {spaces}><d:pt modelId='0'/><d:pt modelId='2'><a:t>Do</a:t></d:pt>"
+        "<d:pt modelId='1'><a:t>Plan</a:t></d:pt><d:pt modelId='3'><a:t>with care</a:t></d:pt>"
+        "<d:cxn srcId='0' destId='2' srcOrd='1'/><d:cxn srcId='0' destId='1' srcOrd='0'/><d:cxn srcId='2' destId='3'/>"
+        "<d:cxn type='presOf' srcId='1' destId='3'/></d:dataModel>",
         "word/a.html": "<p>Inserted <b>text</b></p>",
         "word/b.rtf": "{x}",
     }
@@ -204,7 +207,9 @@ def test_docx_charts_diagrams_and_inserted_files_are_read_or_named(documents_of)
     with use_notes() as notes:
         (document,) = documents_of("a.docx", make.docx(body, extra=extra, relations=relations))
     table = "|  | 2025 |\n| --- | --- |\n| North | 47 |"
-    assert document.page_content == f"Before\n\nSales\n\n{table}\n\n- Plan\n- Do\n\nInserted text"
+    assert (
+        document.page_content == f"Before\n\nSales\n\n{table}\n\n- Plan\n- Do\n  - with care\n\nInserted text"
+    )
     assert notes.texts == [
         "part word/b.rtf left out: an inserted file of a kind that is not read (rtf)",
         "part chart left out: it lacks the part ''",
