@@ -258,14 +258,14 @@ _EQS = [
     r"eq \o\ac(○,3)", r"EQ \F(3,4)", r'EQ \* "Font:宋体" \o\ad(\s\up 9(yi),一)',
     'EQ 5</w:instrText><w:fldChar w:fldCharType="separate"/><w:t>7</w:t><w:instrText>',
 ]  # fmt: skip
+_RESULT = '{}</w:instrText><w:fldChar w:fldCharType="separate"/><w:t>{}</w:t><w:instrText>'.format
+_INNER = f"</w:instrText></w:r>{_CODE.format(_RESULT('MERGEFIELD sex', 'female'))}<w:r><w:instrText>"
+_CONDITION = _CODE.format(_RESULT(f'IF {_INNER} = "female"', "Ms Holm"))  # a field in the code of another one
 
 
 @pytest.mark.parametrize(
     ("content", "text", "noted"),
     [
-_RESULT = '{}</w:instrText><w:fldChar w:fldCharType="separate"/><w:t>{}</w:t><w:instrText>'.format
-_INNER = f"</w:instrText></w:r>{_CODE.format(_RESULT('MERGEFIELD sex', 'female'))}<w:r><w:instrText>"
-_CONDITION = _CODE.format(_RESULT(f'IF {_INNER} = "female"', "Ms Holm"))  # a field in the code of another one
         (_TICKED.format(1) + _run(" Yes ") + _TICKED.format(0) + _run(" No"), "☑ Yes ☐ No", ""),
         (_run("Colour: ") + _CHOICE, "Colour: blue", ""),
         (_run("a") + f"<w:r>{_BOX}</w:r>", "a\n\nin the box", ""),
@@ -282,15 +282,16 @@ _CONDITION = _CODE.format(_RESULT(f'IF {_INNER} = "female"', "Ms Holm"))  # a fi
         (_OVAL, "合同专用章", ""),
         (f"<m:oMath>{_BRACKETS}{_ROOT}{_POWER}</m:oMath>", "(a+b/(cd))√(x+1)v^2", ""),
         (f"<m:oMath>{_SUM}{_MATRIX}</m:oMath>", "∑_(i=1)^n x[1, 2; 3]", ""),
+        (f"<m:oMath><m:rad>{_math('deg', '3')}{_math('e', '27')}</m:rad></m:oMath>", "^3√27", ""),
         (_run("a") + '<w:r><w:br w:type="page"/></w:r>' + _run("b"), "a\nb", ""),
         (_run("步骤") + "".join(map(_CODE.format, _EQS)), "步骤③3/4一7", ""),
+        (_run("To ") + _CONDITION, "To Ms Holm", ""),
         ("<w:r><w:sym w:font='Wingdings' w:char='F0FE'/></w:r>" + _run(" Yes"), "☑ Yes", ""),
         (_run("a") + "<w:r><w:footnoteReference w:id='9'/></w:r>", "a", "footnote 9 left out"),
         (
             _run("at ") + "<w:r><w:sym w:font='Unknown' w:char='F0B3'/></w:r>" + _run("5"),
             "at 5",
             "a sign left out",
-        (_run("To ") + _CONDITION, "To Ms Holm", ""),
         ),
     ],
     ids="ticks choice box both link picture field ruby oval equation sum root page code condition wingdings "  # noqa: SIM905
