@@ -20,7 +20,6 @@ _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.p
 _MAIN_TYPE = re.compile(  # slide shows and templates, with programs or without, are presentations
     rb"application/vnd\.[\w.-]+\.(?:presentation|slideshow|template)(?:\.macroEnabled)?\.main\+xml", re.I
 )
-_GROUP_DEPTH = 20  # groups of shapes within each other
 _BULLETS = tuple(A + name for name in ("buNone", "buChar", "buBlip", "buAutoNum"))
 _EQUATION = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 _CONTENT = (f"{A}r", f"{A}br", f"{A}fld", f"{MC}AlternateContent", _EQUATION)  # of a paragraph
@@ -81,11 +80,14 @@ def _slide_figures(slide: Any, package: Package, figures: Figures, fields: dict[
 
 def _read_slide(slide: Any, where: str) -> tuple[list[str], str]:
     """Return the texts of a slide, its title first, and the title; ``where`` names the slide in reports."""
+    # shapes that PowerPoint wrote twice, such as those with equations: once as a picture for older programs
+    for shape in slide.element.findall(f".//{MC}AlternateContent/{MC}Choice/{{*}}sp"):
+        shape.getparent().getparent().addprevious(shape)
     heading = slide.shapes.title
     heading_text = _line_text(heading.text_frame) if heading is not None else ""
     blocks = [f"# {heading_text}"] if heading_text else []
     others = (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id)
-    blocks += _read_shapes(others, where, 0)
+    blocks += _read_shapes(others, where)
     with leave_out(f"{where}, notes"):
         notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
         if notes is not None and (text := _list_text(notes)):
@@ -93,15 +95,15 @@ def _read_slide(slide: Any, where: str) -> tuple[list[str], str]:
     return blocks, heading_text
 
 
-def _read_shapes(shapes: Iterable[Any], where: str, depth: int) -> Iterator[str]:
+def _read_shapes(shapes: Iterable[Any], where: str) -> Iterator[str]:
     """Yield the texts of shapes from top to bottom, with those inside groups."""
     ordered = sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
     for shape in ordered:
         with leave_out(f"{where}, {shape.name}"):
             if shape.element.find(".//{*}cNvPr").get("hidden") in ("1", "true"):
                 write_note(f"{where}, {shape.name}{LEFT_OUT}it is hidden")
-            elif getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
-                yield from _read_shapes(shape.shapes, where, depth + 1)
+            elif getattr(shape, "shapes", None) is not None:
+                yield from _read_shapes(shape.shapes, where)
             else:
                 yield from _read_shape(shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import io
 import re
@@ -699,4 +700,12 @@ def test_equations_of_slides_are_read(text_of):
     paragraph = deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text_frame.paragraphs[0]
     paragraph.text = "Energy:"
     paragraph._p.append(equation)
+    assert text_of("a.pptx", _saved(deck)) == "# Energy: v^2"
+    title = deck.slides[0].shapes.title._element
+    versions = etree.SubElement(title.getparent(), equation.tag)
+    etree.SubElement(versions, equation[0].tag).append(title)  # the whole shape is written twice
+    picture = etree.SubElement(
+        etree.SubElement(versions, equation.tag.replace("AlternateContent", "Fallback")), title.tag
+    )
+    picture.extend(copy.deepcopy(title)[:2])
     assert text_of("a.pptx", _saved(deck)) == "# Energy: v^2"
