@@ -227,10 +227,9 @@ def _table_texts(node: Any) -> Iterator[str]:
     for caption in node.iterchildren("caption"):
         yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
-        shown = (row for row in _own_rows(node) if not _is_hidden_row(row))
-        rows_of_cells = [[cell for cell in row if not _is_skipped(cell)] for row in shown]
-        if not _is_data(rows_of_cells):  # a table used for layout
-            for cell in chain.from_iterable(rows_of_cells):
+        rows = [row for row in _own_rows(node) if not _is_hidden_row(row)]
+        if not _is_data(rows):  # a table used for layout
+            for cell in (cell for row in rows for cell in row if not _is_skipped(cell)):
                 yield from _blocks_inside(cell)
             return
         for inner in reversed(list(node.iterdescendants("table"))):  # innermost first: Mon 9-12; Tue 9-16
@@ -261,7 +260,7 @@ def _with_joined_header(grid: Sequence[_Row]) -> list[list[str]]:
 def _grid(table: Any) -> list[_Row]:
     """Return the shown rows of a table; cells that span several rows also count hidden ones."""
     elements = _own_rows(table)
-    cells = [list(_row_cells(element)) for element in elements]
+    cells = [[(_cell_text(cell), wide, high) for cell, wide, high in _row_cells(row)] for row in elements]
     rows = map(_Row, elements, cells, fill_spans(cells))
     return [row for row in rows if any(row.texts) and not _is_hidden_row(row.element)]
 
@@ -284,14 +283,15 @@ def _goes_on_with_header(rows: tuple[_Row, _Row]) -> bool:
     return (is_below_span or is_beside_span) and all(cell.tag == "th" for cell in lower.element)
 
 
-def _is_data(rows: Sequence[Sequence[Any]]) -> bool:
+def _is_data(rows: Sequence[Any]) -> bool:
     """Tell whether a table with other tables in its cells holds data: short names are in its first row and column."""
-    if len(rows) < 2 or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
+    grid: Any = fill_spans(map(_row_cells, rows))
+    if len(grid) < 2 or len(set(grid[0])) < 2 or any("" in row for row in grid):  # "" where a row is shorter
         return False
-    names = [*rows[0], *(row[0] for row in rows[1:])]
+    names = [*grid[0], *(row[0] for row in grid[1:])]
     are_short = all(0 < len("".join(cell.itertext()).strip()) <= _MAX_NAME for cell in names)
     is_plain = not any(next(cell.iterdescendants("table"), None) is not None for cell in names)
-    cells = chain.from_iterable(rows)
+    cells = chain.from_iterable(grid)
     has_headings = any(next(cell.iterdescendants(*_HEADINGS), None) is not None for cell in cells)
     return are_short and is_plain and not has_headings
 
@@ -311,13 +311,15 @@ def _is_hidden_row(row: Any) -> bool:
     return _is_skipped(row) or _is_skipped(row.getparent())
 
 
-def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
-    """Yield for each cell of a row its text ("" if the row is hidden), and how many columns and rows it covers."""
-    is_hidden = _is_hidden_row(row)
+def _row_cells(row: Any) -> Iterator[tuple[Any, int, int]]:
+    """Yield the cells of a row, and how many columns and rows each covers."""
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
-            text = "" if is_hidden else " ".join(" ".join(_blocks_inside(cell)).split())
-            yield text, whole_number(cell.get("colspan"), 1), whole_number(cell.get("rowspan"), 1)
+            yield cell, whole_number(cell.get("colspan"), 1), whole_number(cell.get("rowspan"), 1)
+
+
+def _cell_text(cell: Any) -> str:
+    return "" if _is_hidden_row(cell.getparent()) else " ".join(" ".join(_blocks_inside(cell)).split())
 
 
 def _inner_text(node: Any, before: Sequence[str] = ()) -> str:

@@ -172,6 +172,10 @@ def test_a_table_within_a_cell_is_a_line_of_it(documents_of):
     (page,) = documents_of("data.html", outer)
     rows = [("Item", "Details"), ("Freight", "By road 800; By sea 1,500"), ("Duty", "none")]
     assert page.page_content == make.table(*rows)
+    spans = "<tr><td rowspan=2>Site<td colspan=2>Levels</tr><tr><td>May<td>June</tr>"
+    (page,) = documents_of("spans.html", f"<table>{spans}<tr><td>North<td>12<td>{_INNER}</tr></table>")
+    rows = [("Site", "Levels May", "Levels June"), ("North", "12", "By road 800; By sea 1,500")]
+    assert page.page_content == make.table(*rows)
     (page,) = documents_of("layout.html", f"<table><tr><td>Menu<td>{_INNER}</tr></table>")
     assert page.page_content == "Menu\n\n" + make.table(("By road", "800"), ("By sea", "1,500"))
     (page,) = documents_of("letter.html", f"<table><tr><td>{_INNER}</tr><tr><td>Yours</tr></table>")
