@@ -21,7 +21,9 @@ from rag_kit.indexing.readers.parts import LEFT_OUT, Context, OverCap, Part, Unr
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")  # no value behind a formula
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BESIDE_CELLS = re.compile(r"docProps/|xl/(?!workbook|sharedStrings|styles|_rels/workbook)")
-_CELLS = ("cols", "sheetData", "mergeCells")
+_STYLES = "xl/styles.xml"
+# children of a sheet, of the workbook and of its styles, without which cells cannot be read
+_KEPT = (("cols", "sheetData", "mergeCells"), ("sheets", "workbookPr"), ("numFmts", "fonts", "cellXfs"))
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML does not hold, such as a carriage return
 _SHIFTS = {"superscript": 1, "subscript": -1}
 _RANGE = re.compile(  # ranges of which openpyxl makes all cells, also those that are not in the file
@@ -95,7 +97,6 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
 
     BUILTIN_FORMATS.update(CHINESE_FORMATS)  # files name them by number only, and openpyxl does not know them
     load_values = partial(openpyxl.load_workbook, data_only=True, rich_text=True)
-    formulas = None
     for name in parts:
         data = changes.get(name) or package.read(name)
         if (shrunk := _RANGE.sub(_shrink_range, data)) != data:
@@ -103,8 +104,8 @@ def _load_sheets(package: Package, changes: dict[str, bytes], parts: list[str]) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
         book = package.open(load_values, changes)
-        if any(_NO_VALUE.search(package.read(name)) for name in parts):  # then cells show the formula
-            formulas = package.open(openpyxl.load_workbook, changes)
+        lacks_values = any(_NO_VALUE.search(package.read(name)) for name in parts)
+        formulas = package.open(openpyxl.load_workbook, changes) if lacks_values else None
     for sheet in book.chartsheets:
         write_note(f"sheet {sheet.title}{LEFT_OUT}it is a chart, whose figures are in the cells of others")
     return [(sheet, formulas[sheet.title] if formulas else None) for sheet in book.worksheets]
@@ -122,15 +123,15 @@ def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: 
     """Return the changes that strip a package to one sheet (``part`` of ``parts``), and that sheet to its cells."""
     changes = {name: b"" for name in package.names if name in parts or _BESIDE_CELLS.match(name)}  # removed
     workbook = package.related("officeDocument")
-    for name, kept in ((part, _CELLS), (workbook, ("sheets", "workbookPr"))):
+    styles = [_STYLES] if keep_formats and _STYLES in package.names else []
+    changes[_STYLES] = b""
+    for name, kept in zip((part, workbook, *styles), _KEPT, strict=False):
         root = package.xml(name)
         for child in list(root):
             if child.tag.rpartition("}")[2] not in kept:
                 root.remove(child)
-        if not keep_formats:
-            changes["xl/styles.xml"] = b""
-            for cell in root.iter("{*}c"):
-                cell.attrib.pop("s", None)
+        for cell in root.iter("{*}c") if not keep_formats else ():
+            cell.attrib.pop("s", None)
         changes[name] = xml_bytes(root)
     return changes
 
@@ -167,7 +168,7 @@ def _read_cells(sheet: Any, formulas: Any, *, all_text: bool = False) -> Rows:
     uncomputed = 0  # formulas without a value
     for (row, column), cell in sheet._cells.items():
         value = cell.value
-        if value is None and formulas is not None:
+        if value is None and formulas is not None and cell.data_type != "str":  # not an empty text
             value = formulas.cell(row, column).value
             uncomputed += value is not None
         text = _cell_text(value, cell, all_text=all_text)

@@ -124,6 +124,7 @@ _DAY, _LAMP = "| Bern | 2026-03-01 |", "| desk | 5 |"
         (workbook, "sheet1.xml", lambda data: b"no xml", "sheet1.xml", [_LAMP]),
         (workbook, "sheet2.xml", lambda data: data[: data.rindex(b"<row")], "sheet2.xml", [_DAY, "| desk | 5"]),
         (workbook, "styles.xml", lambda data: data.replace(b'val="11"', b'val="big"'), "all but", ["| Bern |", _LAMP]),
+        (workbook, "styles.xml", lambda data: re.sub(rb"<fill>.*?</fill>", b"<fill/>", data), "all but", [_DAY, _LAMP]),
     ],
 )  # fmt: skip
 def test_a_broken_part_is_left_out(tmp_path, reader, make_file, part, change, left_out, kept):
