@@ -163,7 +163,7 @@ def _wide_or_shifted(data: bytes, *, is_utf8: bool) -> str:
 
 def _usual_share(text: Sequence[str]) -> float:
     """Return the share of a text's characters that are ASCII, of alphabets up to Thai, or common in East Asia."""
-    common = frozenset[str]().union(*map(_common_characters, _FREQUENT_ROWS))
+    common = frozenset("–—‘’“”„…€").union(*map(_common_characters, _FREQUENT_ROWS))
     usual = sum(" " <= c < "\x7f" or "\xa0" < c < "\u0e80" or c in common or c.isspace() for c in text)
     return usual / max(1, len(text))
 

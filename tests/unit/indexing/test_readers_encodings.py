@@ -110,6 +110,7 @@ GERMAN = "Die Übergabe erfolgt täglich um fünf Uhr, größere Mengen nur nach
         (SIMPLIFIED, "hz"),
         (SIMPLIFIED, "utf-7"),
         (GERMAN, "utf-7"),
+        ("Größe der Pumpe – 5 €\n", "utf-7"),
         *product(
             (SIMPLIFIED, TRADITIONAL, KOREAN, RUSSIAN, GERMAN, THAI, "plain text"), ("utf-16-le", "utf-16-be")
         ),
