@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 
 from rag_kit.indexing.readers.pdf_characters import HYPHEN
 from rag_kit.indexing.readers.pdf_grids import join_texts
@@ -32,11 +32,13 @@ _OPEN_END = re.compile(r"[、，,第和及或与至]$")  # ends a line whose sen
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")  # of a form, as in "Name: Ann"
+_LEADER = re.compile(r"(?:…|(?:[.·] ?){3}) {0,9}[\divxlc]{1,5}$")  # in a table of contents: ... 12
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(?=(\\w*))")
 _COMPOUND = re.compile(r"\w+-\w+")
 _MAX_HEADING = 150  # characters
 _LEVELS = 4  # of headings: three by size, one by bold type
 _TEXT, _ITEM, _BLOCK = 0, -1, -2  # kinds beside heading levels; a block is a finished table or code
+_GAP = 4  # sizes of type between words of a line that are no sentence, at least
 _NARROW = 9  # sizes of type; no column is narrower
 _ROW = 60  # characters of a line that can be the row of a table or form
 
@@ -170,7 +172,8 @@ def _goes_on(block: Sequence[Line], after: Line) -> bool:
 
 def _begins_paragraph(line: Line, after: Line) -> bool:
     """Tell whether the next line begins a paragraph: with the mark of a list item, the number of a clause, or a key."""
-    if _KEY.match(line.text) and _KEY.match(after.text):  # "Name: Ann" below "Date: May"
+    is_form = _KEY.match(line.text) and _KEY.match(after.text)  # "Name: Ann" below "Date: May"
+    if is_form or _LEADER.search(line.text) or _has_gap(line) or _has_gap(after):
         return True
     is_open = _OPEN_END.search(line.text) is not None  # as behind "and, ": a number below goes on with it
     if _MARK.match(after.text):
@@ -182,6 +185,12 @@ def _begins_paragraph(line: Line, after: Line) -> bool:
     is_ended = _END.search(line.text) and not re.search(r"\d\.$", line.text)  # 2020. is half of a date
     is_apart = clause["apart"] is not None  # as in 第三条：
     return is_apart or bool(is_ended)
+
+
+def _has_gap(line: Line) -> bool:
+    """Tell whether a line has one wide gap between its words, as between a job and its years in a CV."""
+    gaps = sorted(after.left - word.right for word, after in pairwise(line.words))
+    return len(gaps) > 1 and gaps[-1] > _GAP * line.size > _GAP * gaps[-2]
 
 
 def _has_no_room(line: Line, after: Line) -> bool:

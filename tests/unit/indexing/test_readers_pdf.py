@@ -55,8 +55,12 @@ _PAIRS = [("Invoice number:", "HM-20417"), ("Order date:", "3 March 2026"), ("Am
 _FERRY = "The ferry takes twelve cars and runs from six until ten. " * 12
 _SPANS = [("Span", "Length"), ("First", "18 m"), ("Main", "64 m")]
 _CONTENTS = ("1 Introduction . . . . . . . 3", "2 Methods . . . . . . . . . . 7", "结果 . . . . . . . 9")
+_FULL_CONTENTS = [
+    f"{text}{'.' * 60}{page}" for text, page in (("Scope", 2), ("Water and its use", 13), ("Fees", 4))
+]
 _ORDER = "Thank you for your order. It left our house on Monday and is on its way."
 _GAUGE = ("It is called once for each gauge, and its", "result is compared with what it measured.")
+_JOB = [(60.0, 714.0, 10.0, "Fitter, Quay works"), (205.0, 714.0, 10.0, "2015 to 2019"), *column(*_GAUGE)]
 _FORMS = (
     "The forms of the harbour office stand at",
     "harbour.example/forms/berths/2026",
@@ -85,6 +89,7 @@ _SHORT = (
         (columns_of(_LEFT, _RIGHT), {}, [_LEFT, _RIGHT]),
         (columns_of(_LEFT, _RIGHT), {"rules": grid((40, 300, 560), (760, 600))}, [_LEFT, _RIGHT]),
         (column(*_CONTENTS, step=14), {}, _CONTENTS),
+        (column(*_FULL_CONTENTS, step=14), {}, _FULL_CONTENTS),
         (column(*_INDEX[0]) + column(*_INDEX[1], x=210.0), {}, [*_INDEX[0], *_INDEX[1]]),
         (cells(_PAIRS, (60.0, 190.0), 700.0, 16), {}, [make.table(*_PAIRS)]),
         (cells([("•", "Pumps"), ("•", "Valves"), ("-", "blue"), ("-", "red")], (60.0, 80.0), 700.0, 12), {}, _ITEMS),
@@ -109,16 +114,18 @@ _SHORT = (
         (column("Join every word that is hyphen-", "ated."), {}, ["Join every word that is hyphenated."]),
         (column("Die Wasser-", "versorgungs-", "gesellschaft."), {}, ["Die Wasserversorgungsgesellschaft."]),
         (column("各部门：", *_MEETING, step=14), {}, ["各部门：", *(line.strip() for line in _MEETING)]),
+        (_JOB, {}, ["Fitter, Quay works 2015 to 2019", " ".join(_GAUGE)]),
         ([(60.0, 700.0, 11.0, "in April"), (93.62, 704.0, 9.0, "1"), (98.62, 700.0, 11.0, ".")], {}, ["in April[1]."]),
         (column(*_CHINESE, step=13), {}, ["".join(_CHINESE)]),
         (column(*_FORMS), {"mono": _FORMS[1:2]}, [" ".join(_FORMS)]),
         (column(*_GAUGE), {"mono": _GAUGE}, [" ".join(_GAUGE)]),
     ],
     ids=[
-        "table", "Chinese table", "columns", "columns in a box", "contents", "lists side by side", "keys and values",
+        "table", "Chinese table", "columns", "columns in a box", "contents", "full contents",
+        "lists side by side", "keys and values",
         "bullets", "letterhead drawn last", "heading drawn last",
         "Chinese lines of one length", "short lines", "table in the second column",
-        "typographic hyphen", "hyphen", "two hyphens", "wide blanks", "room beside a 1",
+        "typographic hyphen", "hyphen", "two hyphens", "wide blanks", "job and years", "room beside a 1",
         "Chinese", "address in a sentence", "typewriting",
     ],
 )  # fmt: skip
