@@ -20,7 +20,7 @@ from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, leave_out
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Sheet, Word, read_sheets
-from rag_kit.indexing.readers.pdf_tables import join_torn_rows, with_tables
+from rag_kit.indexing.readers.pdf_tables import join_torn_rows, with_tables, word_runs
 from rag_kit.indexing.readers.tables import split_runs
 
 _PROGRAM_TITLE = re.compile(  # a title that a program made of the name of a file
@@ -179,12 +179,7 @@ def _is_text(line: Line, lines: Sequence[Line]) -> bool:
 
 def _cell_edges(line: Line) -> list[tuple[int, int]]:
     """Return the left and right edge of each text of a line that is apart from the others, in whole points."""
-    return [(round(words[0].left), round(words[-1].right)) for words in _cells(line)]
-
-
-def _cells(line: Line) -> list[list[Word]]:
-    """Cut a line where the next word is apart."""
-    return split_runs(line.words, lambda word, after: after.left - word.right < line.size)
+    return [(round(words[0].left), round(words[-1].right)) for words in word_runs(line)]
 
 
 def _running_keys(pages: Sequence[_Page]) -> set[str]:
@@ -223,7 +218,7 @@ def _keys(line: Line, page: int) -> set[str]:
         return {f"{_WATERMARK}{line.text}"}
     if _EDGE <= line.height <= 1 - _EDGE or len(line.text) > _MAX_RUNNING:
         return set()
-    text = "\t".join(" ".join(word.text for word in words) for words in _cells(line))
+    text = "\t".join(" ".join(word.text for word in words) for words in word_runs(line))
     pieces = re.split(r"\t|\s*[|·•]\s*|\s[-–—]\s|\s(?=\d+\s?(?:/|of)\s?\d+$)", text)
     for place in (0, -1):
         if match := _COUNTED.fullmatch(pieces[place]):

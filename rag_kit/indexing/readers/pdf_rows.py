@@ -99,12 +99,6 @@ class _Joining:
         if len(further) < len(line) and not names.isdisjoint(row):  # its other cells may be of the name above
             are_open = all(_OPEN_END.search(above[cell].text) for cell in further)
             return are_open and above.keys() >= set(row[1:])
-        first, margin = line[0], 0.3 * line[0].size
-        # of a cell that is centred, a line may be above and one below the other cells
-        if len(line) == 1 and not has_name:
-            top = above[first].bottom - margin
-            if any(first.bottom + margin < other.bottom < top for other in row):
-                return True
         pitch = max(above[cell].bottom - cell.bottom for cell in further)
         is_near = pitch < _TIGHT * self._least_step
         is_alone = len(line) == 1 and (not self._least_step or pitch < self._least_step / _TIGHT)

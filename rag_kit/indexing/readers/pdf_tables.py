@@ -111,10 +111,10 @@ def _replace_by_table(lines: list[Line], inside: list[Line], markdown: str) -> l
 
 def _read_cells(line: Line) -> list[Word]:
     """Read the cells of a line: words with narrow gaps between them are one."""
-    return list(map(_as_cell, _word_runs(line)))
+    return list(map(_as_cell, word_runs(line)))
 
 
-def _word_runs(line: Line) -> list[list[Word]]:
+def word_runs(line: Line) -> list[list[Word]]:
     """Cut the words of a line at wide gaps, but not behind the mark of a list item."""
 
     def goes_on(word: Word, after: Word) -> bool:
@@ -137,7 +137,7 @@ def _word_count(text: str) -> int:
 
 def _cells_by_row(rows: Sequence[Sequence[Line]]) -> list[list[Word]]:
     """Read the cells of rows from left to right; a narrow gap cuts, too, where other rows have a column's edge."""
-    runs_by_row = [[run for line in row for run in _word_runs(line)] for row in rows]
+    runs_by_row = [[run for line in row for run in word_runs(line)] for row in rows]
     for runs in runs_by_row:
         runs.sort(key=lambda run: run[0].left)
     names = list(map(_as_cell, runs_by_row[0]))
