@@ -11,6 +11,7 @@ from email import policy
 from email.errors import InvalidBase64LengthDefect
 from email.message import EmailMessage, Message
 from email.parser import BytesParser
+from itertools import islice
 from typing import Any
 
 from rag_kit.concurrency.notes import write_note
@@ -25,6 +26,7 @@ _TIME, _YEAR = re.compile(rb"\d:\d\d"), re.compile(rb"\d{4}")  # apart, for a lo
 _DATED = re.compile(rb"\S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d")  # as programs write it
 _FIRST_FROM = re.compile(rb"\AFrom [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
+_PARTS = 20  # of a letter that are asked for its charset; letters may hold many others
 _HEADERS = ("From", "To", "Cc", "Date")
 _CHARSET = re.compile(r"(?<==\?)[\w.:-]+(?=(?:\*[\w-]*)?\?[bqBQ]\?)")
 # styles, and what another version says in a form that is read
@@ -83,8 +85,7 @@ def _letter_part(message: EmailMessage) -> Part:
 
 def _headers(message: Message) -> dict[str, str]:
     """Return the decoded headers of a letter by name, without those that are empty."""
-    headers = {name: _header(message, name) for name in ("Subject", *_HEADERS)}
-    return {name: value for name, value in headers.items() if value}
+    return {name: value for name in ("Subject", *_HEADERS) if (value := _header(message, name))}
 
 
 def _letter_text(message: EmailMessage, headers: dict[str, str]) -> str:
@@ -205,13 +206,5 @@ def _join_words(match: re.Match[str]) -> str:
 
 def _charset(message: Any) -> str:
     """Return the first charset but ASCII that a letter or a part of it declares, else ""."""
-    names = (str(part.get_content_charset() or "") for part in _own_parts(message))
+    names = (str(part.get_content_charset() or "") for part in islice(message.walk(), _PARTS))
     return next((name for name in names if name.removeprefix("us-") not in ("", "ascii")), "")
-
-
-def _own_parts(message: Any) -> Iterator[Any]:
-    """Yield a letter and its parts, without those of letters inside it."""
-    yield message
-    if message.is_multipart() and message.get_content_maintype() == "multipart":
-        for part in message.get_payload():
-            yield from _own_parts(part)

@@ -56,11 +56,10 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     notebook = _load_json(decode(data))
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
-    cells = notebook["cells"]
     language = str(_field(notebook, "metadata", "language_info", "name"))
     language = language if language.isalnum() else "python"
     blocks: list[str] = []
-    for number, cell in enumerate(cells, 1):
+    for number, cell in enumerate(notebook["cells"], 1):
         source = _join_source(_field(cell, "source")).strip("\n")
         if _field(cell, "cell_type") == "code":
             if source.strip():
@@ -113,9 +112,10 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     csv.field_size_limit(2**27)  # characters of a cell; Python's own limit is 131,072
     hint = _DELIMITER_HINT.match(text)
     delimiter = hint[1] if hint else _find_delimiter(text)
+    text = text[hint.end() :] if hint else text
     rows_before = 0
     try:
-        numbered = _numbered_by_table(_csv_rows(text, delimiter, has_hint=hint is not None))
+        numbered = _numbered_by_table(_csv_rows(text, delimiter, lines_before=int(hint is not None)))
         for table_number, run in groupby(numbered, key=itemgetter(0)):
             rows = (row for _, row in run)
             first_rows = list(islice(rows, TOP_ROWS))
@@ -163,12 +163,9 @@ def _numbered_by_table(rows: Iterable[list[str]]) -> Iterator[tuple[int, list[st
     yield from zip(repeat(table), held_back)
 
 
-def _csv_rows(text: str, delimiter: str, *, has_hint: bool) -> Iterator[list[str]]:
-    """Yield the rows of a CSV text, without a first line such as ``sep=;``; misplaced quotation marks are noted."""
-    lines, lines_before, misfits = io.StringIO(text), 0, 0
-    if has_hint:
-        lines.readline()
-        lines_before = 1  # of those that the present reader counts
+def _csv_rows(text: str, delimiter: str, *, lines_before: int) -> Iterator[list[str]]:
+    """Yield the rows of a CSV text, of which some lines were taken; misplaced quotation marks are noted."""
+    lines, misfits = io.StringIO(text), 0
     reader = partial(csv.reader, delimiter=delimiter, skipinitialspace=True)
     rows = reader(lines, strict=True)
     while True:

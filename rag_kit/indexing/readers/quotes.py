@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pypdfium2.raw as raw
@@ -98,11 +100,9 @@ def _find_in_scan(page: Any, quote: str) -> tuple[list[Rectangle], bool]:
     text = "".join(f"{box.text}\n" for box in boxes)
     positions = [(line, n) for line, box in enumerate(boxes) for n in range(len(box.text) + 1)]
     offsets, is_whole = _find_letters(text, quote)
-    columns_of: dict[int, list[int]] = {}  # line -> which of its characters are of the quote
-    for line, column in (positions[offset] for offset in offsets):
-        columns_of.setdefault(line, []).append(column)
     rectangles = []
-    for line, columns in columns_of.items():
+    for line, group in groupby((positions[offset] for offset in offsets), key=itemgetter(0)):
+        columns = [column for _, column in group]  # which characters of the line are of the quote
         # the places of characters are estimated by their widths; Chinese ones are twice as wide
         widths = [2 if _is_wide(character) else 1 for character in boxes[line].text]
         shares = [sum(widths[:end]) / sum(widths) for end in (min(columns), max(columns) + 1)]
