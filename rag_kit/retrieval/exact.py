@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
@@ -14,15 +16,11 @@ from rag_kit.documents.fields import read_fields
 from rag_kit.documents.filters import FilterMasks
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
+from rag_kit.indexing.document_index.vectors import TIE, best_with_ties, unit
 from rag_kit.models.clients import check_embeddings, embed_documents
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.settings import LeafSettings
-from rag_kit.retrieval.vectors import ByVectorRetriever, checked_vectors, unit
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from rag_kit.retrieval.vectors import ByVectorRetriever, checked_vectors
 
 
 class ExactVectorRetriever(ByVectorRetriever):
@@ -71,8 +69,6 @@ class ExactVectorRetriever(ByVectorRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Embed the documents, unless their vectors were given."""
         super().model_post_init(context)
-        import numpy as np
-
         count, vectors = len(self.documents), self.vectors
         if vectors is None:
             answer = embed_documents(self.embeddings, [document.page_content for document in self.documents])
@@ -137,8 +133,6 @@ def nearest_rows(
     ``mask`` is true for the rows to search; ``None`` for all. Cosines are rounded to multiples of `TIE`, so that nearly
     equal ones become equal; these come in the order of the rows.
     """
-    import numpy as np
-
     if not len(matrix):
         return []
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)

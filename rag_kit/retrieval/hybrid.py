@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from langchain_core.documents import Document
 from pydantic import Field, model_validator
 
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
+from rag_kit.indexing.document_index.vectors import unit
 from rag_kit.retrieval.base import blocking_step
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
@@ -155,9 +157,6 @@ def _ids_of(documents: Sequence[Document]) -> list[str]:
 
 def _move_towards(vector: Sequence[float], targets: Sequence[Any]) -> list[float]:
     """Add half of the mean of the targets to a vector, all of them scaled to length 1."""
-    import numpy as np
-
-    rows = np.array([vector, *targets], np.float64)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)  # a vector of zeros stays one
+    rows = unit(np.array([vector, *targets], np.float64))
     moved: list[float] = (rows[0] + _FEEDBACK_STEP * rows[1:].mean(axis=0)).tolist()
     return moved

@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence, Sized
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
 from pydantic import Field
 
 from rag_kit.concurrency.steps import both_forms, call_step
 from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
+from rag_kit.indexing.document_index.vectors import unit
 from rag_kit.models.clients import (
     QueryVectors,
     embed_logic,
@@ -24,10 +27,6 @@ from rag_kit.models.failures import map_model_error
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.text.language import detect_language
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class ByVectorRetriever(RagKitRetriever):
@@ -111,15 +110,6 @@ async def embed(
     return unit(vector), unit(vectors)
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
-    """Scale vectors to length 1; a zero or non-finite vector becomes zero."""
-    import numpy as np
-
-    finite = np.where(np.isfinite(vectors).all(axis=-1, keepdims=True), vectors, 0.0)
-    norms = np.linalg.norm(finite, axis=-1, keepdims=True)
-    return finite / np.where(norms > 0, norms, 1.0)
-
-
 def checked_vectors(
     answer: Any, count: int, model: Any, *, dimension: int | None = None
 ) -> NDArray[np.float64]:
@@ -128,8 +118,6 @@ def checked_vectors(
     Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and
     ``InvalidInputError`` for vectors of another length than those searched (``dimension``).
     """
-    import numpy as np
-
     vectors: NDArray[np.float64] | None = None
     try:
         array = np.asarray(answer)

@@ -32,10 +32,11 @@ _BLOCK = 16_384  # rows whose bits are counted at a time: they stay in the proce
 _MOST_DIFFERENT = np.iinfo(np.uint16).max
 
 
-def unit(vectors: Vectors) -> Vectors:
-    """Scale rows to length 1, so that a product is a cosine; rows of zeros stay."""
+def unit(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Scale rows to length 1, so that a product is a cosine; zeros stay, and what is not finite becomes zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    is_sound = np.isfinite(lengths) & (lengths > 0)
+    scaled: NDArray[Any] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=is_sound)
     return scaled
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
@@ -22,9 +23,6 @@ from rag_kit.retrieval.fields import check_number
 from rag_kit.retrieval.inside import indexes_inside
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import embed
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class FunctionReranker(Reranker):
@@ -168,8 +166,6 @@ def marginal_relevance(
     relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
 ) -> tuple[list[int], list[float]]:
     """Order texts by marginal relevance; return their positions, best first, and the value at which each was chosen."""
-    import numpy as np
-
     count = len(relevance)
     marginal = [0.0] * count
     is_unchosen = np.ones(count, dtype=bool)

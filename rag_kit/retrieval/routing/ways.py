@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import both_forms
 from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.indexing.document_index.vectors import unit
 from rag_kit.models.clients import check_embeddings, embed_documents, embed_logic
 from rag_kit.models.model_call import is_extractive
 from rag_kit.models.runnables import acall_runnable
@@ -22,12 +24,9 @@ from rag_kit.retrieval.asking import LanguagePrompts
 from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.retrieval.fields import check_model
 from rag_kit.retrieval.routing.source import Choice, Source
-from rag_kit.retrieval.vectors import checked_vectors, unit
+from rag_kit.retrieval.vectors import checked_vectors
 from rag_kit.text import detect_language
 from rag_kit.text.analysis import content_words
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # Measured with MiniLM on four collections: docs/benchmarks.md, "Routing by similarity".
 SIMILARITY_THRESHOLD = 0.1
@@ -117,8 +116,6 @@ class SimilarityWay:
 
     async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Compare the vector of the question with those of the sources' texts."""
-        import numpy as np
-
         jobs = [
             Job("query embedding", *both_forms(embed_logic, self._embeddings, "query", call.query)),
             Job("embeddings", self._vectors),

@@ -12,8 +12,8 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.vectors import unit
 from rag_kit.retrieval.exact import ExactVectorRetriever, nearest_rows
-from rag_kit.retrieval.vectors import unit
 
 EMBEDDING = DeterministicFakeEmbedding(size=16)
 DOCS = [Document(f"text {n}", id=f"id{n}", metadata={"odd": bool(n % 2)}) for n in range(120)]
