@@ -137,12 +137,13 @@ def remaining_seconds() -> float | None:
     return None if ends == math.inf else max(0.0, ends - time.monotonic())
 
 
-def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
-    """Raise InvalidInputError for a cap that is too small or not a whole number; ``None`` is no limit."""
+def check_count(name: str, value: Any, *, minimum: int = 0) -> Any:
+    """Return a cap; refuse one that is too small or not a whole number. ``None`` is no limit."""
     if value is not None and (type(value) is not int or value < minimum):
         raise InvalidInputError(
             f"{name}={value!r:.60} was given; it must be a whole number >= {minimum}, or None."
         )
+    return value
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:

@@ -53,12 +53,6 @@ def _read_count(value: Any, info: ValidationInfo) -> Any:
     return check_count(str(info.field_name), value)
 
 
-def _read_cap(value: Any, info: ValidationInfo) -> Any:
-    """Refuse what is not a count, before Pydantic takes True for 1 and a text for its number."""
-    check_cap(str(info.field_name), value)
-    return value
-
-
 def _read_weights(value: Any) -> list[float] | None:
     if value is None:
         return None
@@ -98,7 +92,8 @@ OptionalCount = Annotated[
 """A ``Count``, or ``None``."""
 Rewrites = Annotated[Count, Field(le=32)]
 """A number of rewrites, 1 to 32."""
-Cap = Annotated[int | None, BeforeValidator(_read_cap)]
+# checked before Pydantic takes True for 1 and a text for its number
+Cap = Annotated[int | None, BeforeValidator(lambda value, info: check_cap(info.field_name, value))]
 """A cap on calls or tokens; ``None`` for none."""
 Seconds = Annotated[float | None, BeforeValidator(lambda value, info: check_seconds(info.field_name, value))]
 """A time-out or deadline; ``None`` for none."""
