@@ -34,6 +34,7 @@ from rag_kit.graphs.state import (
     is_refused,
     question_of,
 )
+from rag_kit.graphs.streaming import limit_decline
 from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.indexing.document_index.folder import is_picture
 from rag_kit.models.chat import chat_model
@@ -55,12 +56,7 @@ _named_model: Any = lru_cache(maxsize=_MAX_NAMED_MODELS)(chat_model)
 
 _MAX_PICTURES = 8  # in a prompt
 
-# the answer of a run that found none and could not search everything; and what is added to a model's own words
-_INCOMPLETE = {
-    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
-    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
-}
-_NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
+# added to a decline of a run that could not read everything
 _NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 
 #: A state, or what is put into a prompt.
@@ -304,9 +300,7 @@ class RagNodes:
         """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
         language = state["language"]
         if state.get("unsearched"):
-            if answer in DECLINED.values():  # the kit's sentence, and not a model's own words
-                return "incomplete", _INCOMPLETE[language]
-            return "incomplete", f"{answer}\n\n{_NOT_ALL_SEARCHED[language]}"
+            return "incomplete", limit_decline(answer, language)
         documents = state["documents"]
         too_long = any(len(document.page_content) > self.max_passage_chars for document in documents)
         if too_long or len(self.fitting_passages(documents)) < len(documents):

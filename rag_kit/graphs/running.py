@@ -28,13 +28,14 @@ from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
 from rag_kit.graphs.context import RUNTIME, RagContext, keep_settings, read_state, run_context
 from rag_kit.graphs.state import RagState, Update, Usage, check_types, clean_texts
-from rag_kit.graphs.streaming import Habits, cut_thoughts
+from rag_kit.graphs.streaming import Habits, cut_thoughts, limit_decline
 from rag_kit.models.calls import ask_for_reply
 from rag_kit.models.model_call import ModelCall
 from rag_kit.models.replies import TextReply
 from rag_kit.models.structured import RAISE, astructured_call, structured_call
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.template import PicturePrompt
+from rag_kit.text.citations.decline import is_declined
 
 #: A node: reads the state and the run's settings, awaits steps, returns some keys of the state or a ``Command``.
 Body = Callable[[Any, Any], Logic[Update | Command[Any]]]
@@ -99,8 +100,8 @@ class Node(Runnable[Any, Any]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body, blocking; ``kwargs`` are ignored."""
         try:
-            with self._node_config(config) as (own_config, context):
-                return run(self._run_body(input, context), own_config)
+            with self._node_config(config) as (own_config, context, notes):
+                return run(self._run_body(input, context, notes), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
@@ -108,37 +109,39 @@ class Node(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body on the event loop; ``kwargs`` are ignored."""
         try:
-            with self._node_config(config) as (own_config, context):
-                return await arun(self._run_body(input, context), own_config)
+            with self._node_config(config) as (own_config, context, notes):
+                return await arun(self._run_body(input, context, notes), own_config)
         except Exception as error:
             _drop_internal_frames(error)
             raise
 
     @contextmanager
-    def _node_config(self, config: RunnableConfig | None) -> Iterator[tuple[RunnableConfig, RagContext]]:
-        """Yield the config for what the node calls, by which models stream no thoughts or nothing; and the settings."""
+    def _node_config(
+        self, config: RunnableConfig | None
+    ) -> Iterator[tuple[RunnableConfig, RagContext, Notes]]:
+        """Yield the config for what the node calls, by which models stream the answer or nothing; settings; notes."""
         config = config or get_config()
-        context = run_context(self.schema, config)
+        context, notes = run_context(self.schema, config), Notes()
         runtime = config["configurable"][RUNTIME]
         if read_state("turn_settings", config) and isinstance(runtime.context, self.schema | None):
             # a user's node, and a graph in it, reads them from LangGraph's runtime
             runtime = runtime.override(context=context)
             config = {**config, "configurable": {**config["configurable"], RUNTIME: runtime}}
         if self.streams:
-            node_config = cut_thoughts(config, self._habits)
+            node_config = cut_thoughts(config, self._habits, partial(_finish_answer, config, notes))
         else:
             node_config = {**config, "tags": [*(config.get("tags") or ()), TAG_NOSTREAM]}
         token = var_child_runnable_config.set(node_config)  # for a user's functions that take no config
         try:
-            yield node_config, context
+            yield node_config, context, notes
         finally:
             var_child_runnable_config.reset(token)
 
-    async def _run_body(self, state: Any, context: RagContext) -> Any:
+    async def _run_body(self, state: Any, context: RagContext, notes: Notes) -> Any:
         """Run the body within the caps; return its update with usage, settings, notes and marks of guards added."""
         budget, start = Budget(), time.perf_counter()
         guarded, original = dict[str, Any](), state  # guarded: edited keys as the guards left them
-        with use_notes() as notes:
+        with use_notes(notes):
             try:
                 if self.capped:
                     budget = Budget(**remaining_caps(read_state("usage"), context))
@@ -169,6 +172,13 @@ class Node(Runnable[Any, Any]):
                 if key not in written and value != original[key]:
                     added[key] = value
         return _complete_update(update, added, notes)
+
+
+def _finish_answer(config: RunnableConfig, notes: Notes, answer: str) -> str:
+    """Return a streamed answer as the run will give it: a decline says whether not everything was searched."""
+    if is_declined(answer) and (notes.unsearched or read_state("unsearched", config)):
+        return limit_decline(answer.strip(), read_state("language", config))
+    return answer
 
 
 class _State(dict[str, Any]):

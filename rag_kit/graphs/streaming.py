@@ -15,12 +15,27 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.pregel._messages import StreamMessagesHandler
 
 from rag_kit.models.replies import without_thinking
+from rag_kit.text.citations.decline import DECLINED
 
 _TAG_NAMES = ("think", "thinking", "thought", "reasoning")
 _THOUGHT_TAGS = [f"<{slash}{name}>" for name in _TAG_NAMES for slash in ("", "/")]
 _THOUGHT_TAG = re.compile(rf"<(/?)(?:{'|'.join(_TAG_NAMES)})>", re.IGNORECASE)
 # the end of a statement with its citation, as the prompts ask for it: ".[1]" or " [1]."
 _CITED_STATEMENT = re.compile(r"[.!?。！？] ?[\[［【]\d{1,4}[\]］】]|[\[［【]\d{1,4}[\]］】] ?[.!?。！？]")
+
+# the answer of a run that found none and could not search everything; and what is added to a model's own words
+_INCOMPLETE = {
+    "en": "The answer is not in the documents that could be searched. Some could not be searched.",
+    "zh": "能检索到的文档中没有答案。有些文档未能检索。",
+}
+_NOT_ALL_SEARCHED = {"en": "Some documents could not be searched.", "zh": "有些文档未能检索。"}
+
+
+def limit_decline(answer: str, language: str) -> str:
+    """Reword an answer that declines, for a run that could not search everything."""
+    if answer in DECLINED.values():  # the kit's sentence, and not a model's own words
+        return _INCOMPLETE[language]
+    return f"{answer}\n\n{_NOT_ALL_SEARCHED[language]}"
 
 
 class MessageCatcher(BaseCallbackHandler):
@@ -45,8 +60,8 @@ Habits = dict[tuple[Any, Any], bool]
 _MAX_HABITS = 100
 
 
-def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
-    """Copy a config so that its handlers of LangGraph's ``messages`` stream send no thoughts before ``</think>``."""
+def cut_thoughts(config: RunnableConfig, habits: Habits, finish: Callable[[str], str]) -> RunnableConfig:
+    """Copy a config so that LangGraph's ``messages`` stream gets no thoughts, and the answer as ``finish`` gives it."""
     callbacks = config.get("callbacks")
     if not isinstance(callbacks, BaseCallbackManager):
         return config
@@ -58,19 +73,21 @@ def cut_thoughts(config: RunnableConfig, habits: Habits) -> RunnableConfig:
     replaced: dict[int, Any] = {}  # id of a handler, which may be in both lists -> the one to take
     for handler in [*copied.handlers, *copied.inheritable_handlers]:
         is_stream = isinstance(handler, StreamMessagesHandler)
-        replaced[id(handler)] = _without_thoughts(handler, habits, untagged) if is_stream else handler
+        replaced[id(handler)] = _without_thoughts(handler, habits, untagged, finish) if is_stream else handler
     copied.handlers = [replaced[id(handler)] for handler in copied.handlers]
     copied.inheritable_handlers = [replaced[id(handler)] for handler in copied.inheritable_handlers]
     return {**config, "callbacks": copied}
 
 
-def _without_thoughts(handler: Any, habits: Habits, untagged: bool | None) -> Any:
+def _without_thoughts(
+    handler: Any, habits: Habits, untagged: bool | None, finish: Callable[[str], str]
+) -> Any:
     """Copy a handler so that it streams no thoughts; ``untagged`` is the habit of a model that is not in ``habits``."""
     filters: dict[Any, ThoughtFilter] = {}  # by the id of a message
 
     def filter_chunk(chunk: AIMessageChunk, model: tuple[Any, Any]) -> Any:
         """Return a chunk with the text that may be shown now, and add what it shows to ``habits``."""
-        thought_filter = filters.setdefault(chunk.id, ThoughtFilter(habits.get(model, untagged)))
+        thought_filter = filters.setdefault(chunk.id, ThoughtFilter(habits.get(model, untagged), finish))
         is_last = chunk.chunk_position == "last"
         shown: Any = _map_text(chunk, thought_filter.feed)
         if is_last and (held_back := thought_filter.flush()):
@@ -88,7 +105,7 @@ def _without_thoughts(handler: Any, habits: Habits, untagged: bool | None) -> An
             model = metadata.get("ls_provider"), metadata.get("ls_model_name")
             message = filter_chunk(message, model)
         elif isinstance(message, BaseMessage):  # and no event of LangGraph's newer protocol
-            message = _map_text(message, without_thinking)
+            message = _map_text(message, lambda text: finish(without_thinking(text)))
         handler.stream((namespace, mode, (message, metadata)))
 
     filtered = copy.copy(handler)
@@ -114,7 +131,7 @@ class ThoughtFilter:
     A piece that may be the beginning of a tag is kept back until the next one. Some servers write the opening tag
     themselves, so that only ``</think>`` comes. From a model that does so (``untagged`` is True) all is kept back until
     then, or until the end; from one that is not known yet (None) until a statement has its citation, which an answer
-    has after its first sentence.
+    has after its first sentence. The sentence that declines is kept back until the end, when ``finish`` has its way.
 
     Example:
         >>> only = ThoughtFilter()
@@ -125,7 +142,8 @@ class ThoughtFilter:
         ['', '', 'At 60.[1]']
     """
 
-    def __init__(self, untagged: bool | None = None) -> None:
+    def __init__(self, untagged: bool | None = None, finish: Callable[[str], str] = str) -> None:
+        self._finish = finish
         self.untagged = bool(untagged)
         self._habit_is_known = untagged is not None
         self._may_be_thought = untagged is not False  # all so far may be a thought that no tag opened
@@ -143,15 +161,17 @@ class ThoughtFilter:
             self._may_be_thought = False
         if tag and tag[1]:  # the first tag is a closing one: all before it was a thought
             self.untagged = True
-        return self._show(_without_begun_tag(self._text))
+        answer = without_thinking(_without_begun_tag(self._text))
+        if any(sentence.startswith(answer.strip()) for sentence in DECLINED.values()):
+            return ""
+        return self._show(answer)
 
     def flush(self) -> str:
         """Return the text that was held back; called at the end."""
-        return self._show(self._text)
+        return self._show(self._finish(without_thinking(self._text)))
 
-    def _show(self, text: str) -> str:
-        """Remove the thoughts from the text so far; return what is left and was not shown yet."""
-        answer = without_thinking(text)
+    def _show(self, answer: str) -> str:
+        """Return what of the answer so far was not shown yet."""
         # what was shown may turn out to be a thought that no tag opened; then the answer is shown from its beginning
         shown = self._shown if answer.startswith(self._shown) else ""
         self._shown = answer

@@ -40,6 +40,24 @@ class Chatty(FakeListChatModel):
     responses: list[str] = ["HIDDEN"]
 
 
+def unreachable(query: Any) -> Any:
+    """A store or a model that is down."""
+    raise ConnectionError("no route to host")
+
+
+class Reply(BaseChatModel):
+    """Gives its reply in one message, without streaming."""
+
+    reply: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "reply"
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.reply))])
+
+
 async def shown(graph: Any, given: Any = None, native: bool = False, **options: Any) -> list[Any]:
     """The messages that are streamed."""
     given = given or ASKED
@@ -212,18 +230,47 @@ async def test_a_model_whose_thoughts_have_no_opening_tag_is_known_from_then_on(
 
 def test_a_model_that_does_not_stream_shows_its_answer_without_thoughts() -> None:
     """One message at the end; its thoughts are cut too."""
-
-    class Whole(BaseChatModel):
-        @property
-        def _llm_type(self) -> str:
-            return "whole"
-
-        def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(THOUGHT))])
-
-    graph = build_plain_rag(fixed(FAN), Whole())
+    graph = build_plain_rag(fixed(FAN), Reply(reply=THOUGHT))
     [(message, _)] = list(graph.stream(ASKED, stream_mode="messages"))
     assert message.text == "At 60 degrees.[1]"
+
+
+NONE, OWN_WORDS = "The answer is not in the documents.", "The documents do not say when it starts."
+DOWN: Any = RunnableLambda(unreachable, name="store")
+DECLINES: list[Any] = [
+    (FakeListChatModel(responses=[NONE]), NONE.replace(".", " that could be searched.")),
+    (
+        FakeListChatModel(responses=[f"<think>Hm.</think>{NONE}\n"]),
+        NONE.replace(".", " that could be searched."),
+    ),
+    (FakeListChatModel(responses=[OWN_WORDS]), OWN_WORDS),
+    (Reply(reply=NONE), NONE.replace(".", " that could be searched.")),
+    (FakeListChatModel(responses=[f"{FAN}[1]"]), f"{FAN}[1]"),
+]
+
+
+@pytest.mark.parametrize(("model", "begin", "native"), in_turn(DECLINES))
+async def test_a_decline_is_streamed_with_what_could_not_be_searched(
+    model: Any, begin: str, native: bool
+) -> None:
+    """Whoever reads the tokens alone is not told that the documents lack it, where a store was down."""
+    retriever = EnsembleRetriever(retrievers=[fixed(FAN), DOWN], k=2)
+    for build in (build_plain_rag, build_crag):
+        graph: Any = build(retriever, model)
+        answer = graph.invoke(ASKED)["answer"]
+        for _ in range(2):  # a model that is not known yet, and one that is
+            assert text_of(await shown(graph, native=native)) == answer
+        assert answer.startswith(begin) and ("[1]" in answer or "could not be searched." in answer)
+
+
+def test_a_decline_of_a_stand_by_is_streamed_as_the_answer_is() -> None:
+    """The model was away, so the run is incomplete, though all was searched."""
+    away: Any = FakeListChatModel(responses=[]) | DOWN
+    model = away.with_fallbacks([chat_model("extractive")])
+    graph = build_plain_rag(fixed("Tea is hot."), model)
+    streamed = "".join(part[0].text for part in graph.stream(ASKED, stream_mode="messages"))
+    result = graph.invoke(ASKED)
+    assert (result["status"], streamed) == ("incomplete", result["answer"])
 
 
 @pytest.mark.parametrize("size", range(1, 12))
