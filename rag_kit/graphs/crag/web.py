@@ -199,7 +199,9 @@ def _items_in_mapping(value: Mapping[Any, Any], depth: int) -> Iterator[Document
     elif value.get("type") == "text":  # a content block, as tools of MCP give their results
         yield from _items_in(value.get("text"), depth)
     elif isinstance(value.get("page_content"), str) and isinstance(metadata, Mapping):
-        yield Document(value["page_content"], metadata=dict(metadata))  # a document as JSON
+        # a document as JSON, as the artifact of a tool message is once a checkpoint was read
+        doc_id = value["id"] if isinstance(value.get("id"), str) else None
+        yield Document(value["page_content"], metadata=dict(metadata), id=doc_id)
     elif text := _first_text(value, _TEXT_KEYS):
         fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
         link, title = _first_text(fields, _LINK_KEYS), _first_text(fields, _TITLE_KEYS)

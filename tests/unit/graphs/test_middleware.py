@@ -174,6 +174,20 @@ async def test_turns_go_on_counting_and_begin_clean(native: bool) -> None:
 
 
 @both
+async def test_a_passage_that_is_found_again_keeps_its_number(native: bool) -> None:
+    """It has an id, as those of an index have, which the artifact in a checkpoint holds as JSON."""
+    calls = [AIMessage("", tool_calls=[{**CALL, "id": name}]) for name in "ab"]
+    model = Scripted(messages=iter([calls[0], RIGHT, calls[1], RIGHT, RIGHT]), asked=[])
+    tools = [search_tool(fixed(Document(FAN, id="f"), Document(TEA, id="t")))]
+    made = agent(model, tools, checkpointer=InMemorySaver())
+    for turn in range(3):
+        result = await go(made, native, f"When, {turn}?", config=thread())
+        assert result["citation_status"] == "grounded"
+        found = [message.text for message in model.asked[-1] if isinstance(message, ToolMessage)]
+        assert found and all('"1">The fan' in text and '"2">Tea' in text for text in found)
+
+
+@both
 @pytest.mark.parametrize(
     ("question", "said", "status", "asked"),
     [
