@@ -117,7 +117,7 @@ class _Plan:
     def filtered(self, documents: list[Document], name: str, fetched: int) -> list[Document]:
         """Return at most ``k`` documents that pass; note if they are too few, though there may be more to fetch."""
         passing = self._passing(documents)
-        too_few_pass = len(passing) < min(self.k or 1, len(documents))
+        too_few_pass = len(passing) < min(self.k or len(documents), len(documents))
         may_be_more = len(documents) >= fetched  # 0: the retriever takes no number
         if too_few_pass and may_be_more:
             write_note(left_out(name, len(documents) - len(passing)), unsearched=True)

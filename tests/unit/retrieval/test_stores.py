@@ -66,7 +66,9 @@ def test_a_list_cut_before_the_filter_counts_as_not_searched(kind: str) -> None:
         "a store of the kit": VectorRetriever(vectorstore=Own()),
         "a function": RunnableLambda(lambda query: Own().similarity_search(query, k=8), name="theirs"),
     }
-    for where, k, unsearched in (({"n": 1}, 2, 1), ({"n": 1}, 1, 0), ({"n": {"$gte": 0}}, 2, 0)):
+    every = {"n": {"$gte": 0}}
+    rows = (({"n": 1}, 2, 1), ({"n": 1}, 1, 0), (every, 2, 0), ({"n": 1}, None, 1), (every, None, 0))
+    for where, k, unsearched in rows:
         with use_notes() as notes:
             found = call_retriever(retrievers[kind], "q", k=k, filter=where)
         assert found and len(notes.unsearched) == unsearched, where
