@@ -49,13 +49,13 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
 
 
 def list_files(
-    paths: Sequence[Path], folder: Path | RemoteLocation, known: Sequence[str]
-) -> tuple[dict[str, SourceFile], list[tuple[str, str]], list[str]]:
+    paths: Sequence[Path], folder: Path | RemoteLocation, known: Sequence[str], *, prune: bool
+) -> tuple[dict[str, SourceFile], list[tuple[str, str]], dict[str, str]]:
     """List the files below some paths, without those in the index's folder; ``known`` are the sources in the index.
 
-    Returns the files by identity, what was refused with the reason, and the known sources that have vanished.
+    Returns the files by identity, what was refused with the reason, and the names of known sources that have vanished.
     """
-    check_paths(paths, known)
+    check_paths(paths, known if prune else [])
     scopes = [identity(path) for path in paths]
     index_folder = [folder] if isinstance(folder, Path) else []
     listed, problems = iter_files([path for path in paths if path.exists()], exclude=index_folder)
@@ -64,8 +64,11 @@ def list_files(
         # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is
         files.setdefault(identity(file.path), replace(file, file=printable_path(file.file)))
     unreadable = [identity(problem.path) for problem in problems]  # files below these have not vanished
-    absent = [source for source in known if source not in files and in_scope(source, scopes)]
-    vanished = [source for source in absent if not in_scope(source, unreadable)]
+    vanished: dict[str, str] = {}
+    for scope in scopes:
+        for source in known:
+            if in_scope(source, [scope]) and source not in files and not in_scope(source, unreadable):
+                vanished[source] = source.removeprefix(scope).lstrip("/") or Path(source).name
     return dict(sorted(files.items())), [(problem.file, problem.reason) for problem in problems], vanished
 
 

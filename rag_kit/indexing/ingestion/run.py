@@ -93,7 +93,7 @@ def ingest(
         representer = make_representer(opened, options, dry_run=dry_run)
         settings = settings_for(opened, options, representer.recorded if representer is not None else {})
         records = opened.source_records()
-        files, refused, vanished = list_files(roots, location, list(records) if prune else [])
+        files, refused, vanished = list_files(roots, location, list(records), prune=prune)
         if options.strict and refused:
             name, reason = refused[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
@@ -121,10 +121,15 @@ def ingest(
                     report.embedded += count
                     report.notes.append(f"the index had no vectors; {count} chunks got theirs")
             _write_files(opened, representer, grouping)
-            if vanished and not dry_run:
-                opened.delete_sources(vanished)
-            for source in vanished:
-                report.count(source, "removed")
+            if prune:
+                if vanished and not dry_run:
+                    opened.delete_sources([*vanished])
+                for name in vanished.values():
+                    report.count(name, "removed")
+            elif kept := [name for source, name in vanished.items() if not records[source].original]:
+                report.notes.append(
+                    f"gone, but still found: {first_names(kept)}; --prune (prune=True) removes them"
+                )
             grouping.progress.tell("")  # no file is worked on any more
         if not dry_run:
             opened.flush()

@@ -181,16 +181,19 @@ def test_changed_file_embeds_only_new_chunks(
 
 
 def test_prune_removes_what_vanished_below_the_paths(docs: Path, tmp_path: Path) -> None:
-    """Without prune a vanished file stays; with it, it goes, but only below the given paths; so no other document."""
+    """Without prune a vanished file stays, with a note; with it, it goes, below the given paths alone; no document."""
     ingest(docs, tmp_path / "index")
     by_hand = Document("by hand", metadata={"source": str(docs / "hand.md"), "file": "hand"})
     with DocumentIndex.open(tmp_path / "index", mode="w") as index:
         index.upsert([by_hand])
     (docs / "file0.md").unlink()
     (docs / "sub" / "泵.txt").unlink()
-    assert ingest(docs, tmp_path / "index").removed == 0
+    report = ingest(docs, tmp_path / "index")
+    assert report.removed == 0 and report.notes[-1].startswith(
+        "gone, but still found: file0.md, sub/泵.txt; --prune"
+    )
     report = ingest(docs / "sub", tmp_path / "index", prune=True)
-    assert report.removed == 1 and report.changes == [(str(docs / "sub" / "泵.txt"), "removed")]
+    assert report.changes == [("泵.txt", "removed")] and report.removed == 1 and not report.notes
     assert any(file == "file0.md" for file, _ in rows(tmp_path / "index"))
     assert ingest(docs, tmp_path / "index", prune=True).removed == 1
     (docs / "file1.md").unlink()

@@ -176,10 +176,10 @@ def test_a_copy_whose_original_goes_during_an_ingest(
     ingest(docs / "x.md", url)
     list_files = ingestion.list_files
 
-    def remove(*arguments: Any) -> Any:
+    def remove(*arguments: Any, **options: Any) -> Any:
         with DocumentIndex.open(url, mode="w") as index:
             index.delete_sources(index.sources())
-        return list_files(*arguments)
+        return list_files(*arguments, **options)
 
     monkeypatch.setattr(ingestion, "list_files", remove)
     if strict:
