@@ -88,9 +88,9 @@ class _StreamWatch(BaseCallbackHandler):
         """Called before the handlers that come after this one write the error down."""
         mask_error(error, self.model, kwargs.get("response"))
 
-    def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
-        """Called by a model that streams."""
-        self.started = self.started or bool(token)
+    def on_llm_new_token(self, token: Any, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        """Called by a model that streams; LangGraph shows nobody the tokens of a run that is tagged ``nostream``."""
+        self.started = self.started or (bool(token) and "nostream" not in (tags or ()))
 
 
 class ModelCall:

@@ -20,6 +20,7 @@ from support.graphs import BUILDERS, each_graph, fixed, in_turn, thread
 from typing_extensions import TypedDict
 
 from rag_kit.concurrency.bridge import blocking
+from rag_kit.errors import ModelUnreachableError
 from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.graphs.streaming import ThoughtFilter
@@ -261,6 +262,33 @@ async def test_a_decline_is_streamed_with_what_could_not_be_searched(
         for _ in range(2):  # a model that is not known yet, and one that is
             assert text_of(await shown(graph, native=native)) == answer
         assert answer.startswith(begin) and ("[1]" in answer or "could not be searched." in answer)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
+async def test_a_stream_that_nobody_reads_is_asked_for_again(native: bool) -> None:
+    """What breaks off while an answer is written was seen; what breaks off inside a retriever was not."""
+
+    class Breaking(FakeListChatModel):
+        breaks: int = 1
+
+        def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            for part in super()._stream(*args, **kwargs):
+                yield part
+                if self.breaks:
+                    self.breaks -= 1
+                    raise ConnectionError("it broke off")
+
+        async def _astream(self, *args: Any, **kwargs: Any) -> Any:
+            for part in self._stream(*args, **kwargs):
+                yield part
+
+    fan, answer = BM25Retriever.from_texts([FAN]), f"{FAN}[1]"
+    inside = MultiQueryRetriever.from_llm(Breaking(responses=[JSON]), fan)
+    graph = build_plain_rag(inside, FakeListChatModel(responses=[answer]), checkpointer=InMemorySaver())
+    assert text_of(await shown(graph, native=native, config=thread())) == answer
+    assert not any("degraded" in note for note in graph.get_state(thread()).values["notes"])
+    with pytest.raises(ModelUnreachableError, match="broke off"):
+        await shown(build_plain_rag(fan, Breaking(responses=[answer])), native=native)
 
 
 def test_a_decline_of_a_stand_by_is_streamed_as_the_answer_is() -> None:
