@@ -56,7 +56,6 @@ _named_model: Any = lru_cache(maxsize=_MAX_NAMED_MODELS)(chat_model)
 
 _MAX_PICTURES = 8  # in a prompt
 
-# added to a decline of a run that could not read everything
 _NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 
 #: A state, or what is put into a prompt.

@@ -60,7 +60,8 @@ def list_files(
     index_folder = [folder] if isinstance(folder, Path) else []
     listed, problems = iter_files([path for path in paths if path.exists()], exclude=index_folder)
     files: dict[str, SourceFile] = {}
-    for file in listed:
+    # by the path without its ending: of two copies "a.md" is read before "a (copy).md", and kept
+    for file in sorted(listed, key=lambda file: os.path.splitext(file.path)):
         # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is
         files.setdefault(identity(file.path), replace(file, file=printable_path(file.file)))
     unreadable = [identity(problem.path) for problem in problems]  # files below these have not vanished
@@ -69,7 +70,7 @@ def list_files(
         for source in known:
             if in_scope(source, [scope]) and source not in files and not in_scope(source, unreadable):
                 vanished[source] = source.removeprefix(scope).lstrip("/") or Path(source).name
-    return dict(sorted(files.items())), [(problem.file, problem.reason) for problem in problems], vanished
+    return files, [(problem.file, problem.reason) for problem in problems], vanished
 
 
 @contextlib.contextmanager

@@ -60,13 +60,12 @@ def test_copies_are_left_out_and_listed_and_not_read_again(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of three files with the same text stays, and the report and the command name the others."""
-    docs = put(
-        tmp_path / "docs", a=text, b=text.replace("。", "。\n").replace(" ", "\n"), c=text, d=english(seed=2)
-    )
+    copy = {"a (1)": text.replace("。", "。\n").replace(" ", "\n")}
+    docs = put(tmp_path / "docs", **copy, a=text, c=text, d=english(seed=2))
     report = ingest(docs, tmp_path / "index")
     assert (report.added, len(report.duplicates)) == (2, 2) and "2 left out as copies" in report.summary()
     (b, c) = sorted(report.duplicates)
-    assert b == ("b.txt", "a.txt") and c == ("c.txt", "a.txt")
+    assert b == ("a (1).txt", "a.txt") and c == ("c.txt", "a.txt")
     assert files_of(tmp_path / "index") == {"a.txt", "d.txt"}
 
     monkeypatch.setattr(Reader, "read", lambda *given, **more: pytest.fail("an unchanged file was read"))
