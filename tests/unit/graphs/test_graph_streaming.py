@@ -266,7 +266,7 @@ async def test_a_decline_is_streamed_with_what_could_not_be_searched(
 
 @pytest.mark.parametrize("native", [False, True], ids=["stream", "astream"])
 async def test_a_stream_that_nobody_reads_is_asked_for_again(native: bool) -> None:
-    """What breaks off while an answer is written was seen; what breaks off inside a retriever was not."""
+    """A broken stream inside a retriever is asked for anew; one of an answer, which was seen, is an error."""
 
     class Breaking(FakeListChatModel):
         breaks: int = 1
