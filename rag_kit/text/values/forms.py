@@ -84,7 +84,7 @@ _PATTERNS = {
         rf"(?:{_CAPITAL})\b\.?(?: (?:the )?\d{{1,2}}{_ND}?(?![\d:%]|[.,]\d)(?:(?: ?, ?| ){YEAR}(?!\d))?"
         rf"|(?:,? | of ){YEAR}(?!\d))",
         rf"(?:{_LONG})\b|(?<=[iI]n )(?:{_CAPITAL})\b|(?:{_CAPITAL})\b(?=\.? ?(?:-|to|until) ?(?:{_CAPITAL})\b)"
-        rf"|(?<=[a-z]-)(?:{_CAPITAL})\b",
+        rf"|(?<=[a-z]-)(?:{_CAPITAL})\b|^(?:{_CAPITAL})\.?$",  # the last in a cell of a table
         r"(?:FY|[Ff]iscal(?: year)?)[ '-]?(?:\d{4}|\d\d)(?!\d)",
         rf"(?<![\d.])(?:(?<!\d,)|(?<=\d{{4}},)){YEAR}"
         rf"(?![\d%‰]| ?年代|\.\d|,\d(?!\d{{3}}(?!\d))|-?(?!Q[1-4])[A-Za-z]| (?!19|20)\d{{4}} \d{{4}})",

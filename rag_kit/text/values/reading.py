@@ -81,12 +81,13 @@ _LOWER = re.compile(
 )
 _UPPER = re.compile(
     r"(?:\b(?:at most|up to|as (?:long|many|high|large|far|late) as|(?:a )?maximum(?: of)?|under"
+    r"|(?:capped|limited) (?:at|to)"
     r"|(?:less|fewer|smaller|lower|younger|shorter|earlier|lighter|narrower|thinner|slower|cheaper) than"
     rf"|below|höchstens|maximal)|至多|最多|最高|最大|低于|少于|小于|不[满到足]|未满|≤|<){_TO_VALUE}",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
-    r"(?:\b(?:about|around|roughly|nearly|almost|approximately|approx\.|some|circa|ca\.|etwa|rund)|约|大概|将?近)\s?$",
+    r"(?:\b(?:about|around|roughly|nearly|almost|approximately|approx\.|some|circa|ca\.|etwa|rund)|(?:大?约|大概|将?近)为?)\s?$",
     re.IGNORECASE,
 )
 _ABOUT_AFTER = re.compile(r"左右|上下")
@@ -271,7 +272,7 @@ def _complete_number(text: str, start: int, end: int, amount: float, measured: U
 
 def _unit_behind(text: str, end: int, coin: FoundUnit | None) -> FoundUnit | None:
     """Find the unit behind a number; behind one with a sign of money, as $5, only a unit of that money counts."""
-    unit = unit_at(text, end)
+    unit = unit_at(text, end + (text.startswith(")", end) and "±" in text[max(0, end - _BOUND_WITHIN) : end]))
     if coin is None or unit is None:
         return unit
     if text.startswith("元", unit.end - 1):

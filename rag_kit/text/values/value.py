@@ -125,7 +125,7 @@ def is_computed(stated: Value, values: Iterable[Value]) -> bool:
         >>> is_computed(rise, values), is_computed(share, values), is_computed(years, values)
         (True, False, True)
     """
-    if stated.key:  # a date or identifier
+    if stated.key or stated.dimension in ("weekday", "quarter", "century"):  # a date or identifier, too
         return False
     stated, rounding = uncounted(stated), 0.05 if stated.about else 0.005
     amounts: dict[str, list[float]] = {}  # of each dimension, in its base unit
@@ -191,7 +191,7 @@ def _same_date(stated: Value, quoted: Value) -> bool:
 # dimension of a difference, and its base unit in that of the two: seconds of minutes, months of years
 _DIFFERENCES = {"clock": ("time", 60.0), "date": ("months", 12.0)}
 _MAX_BETWEEN = 7  # characters between two values that make one, or a range
-_RANGE = re.compile(r"\s?(?:-|~~?|to|until|and|bis|und|至|到|和)\s?")  # between its ends
+_RANGE = re.compile(r"\s?(?:-|±|~~?|to|until|and|bis|und|至|到|和)\s?")  # between its ends
 _COMMA = re.compile(r", |、")
 _LIST_JOINT = re.compile(r"、|或者?| or ")
 _AND = re.compile(r"\s?(?:and|und|和)\s?")
