@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
-from itertools import product
+from collections.abc import Sequence
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -24,7 +23,6 @@ _IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 # words that say more than single cells do, or the same of several
 _BEYOND_CELLS = word_list("beyond cells")
 _OF_SEVERAL = word_set("both same 都 均 同")
-_MAX_PIECES = 4  # words that a Chinese name may be cut into
 _MAX_UNKNOWN = 4  # content words of a part that neither the table nor its titles have
 
 
@@ -49,9 +47,9 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     claims: list[Token] = []  # of the part before
     says_both = any(token.key in _OF_SEVERAL for token in tokens(statement))  # of what a joint would part
     for segment in [statement] if says_both else _JOINT.split(statement):
-        words = [*opening, *table.cut_alike(tokens(segment))]
+        words = [*opening, *tokens(segment)]
         own_rows, own_headers = table.rows_named(words), table.headers_named(words)
-        if _says_more({word.key for word in words}, len(own_rows), len(own_headers)):
+        if not _BEYOND_CELLS.isdisjoint(word.key for word in words):
             return ""
         if not rows and not headers:
             if not own_rows and not own_headers:
@@ -77,12 +75,6 @@ def find_in_cells(statement: str, passage: PassageSource) -> Finding:
     return "covered" if rows and not opening else ""
 
 
-def _says_more(keys: Set[str], row_count: int, header_count: int) -> bool:
-    """Tell whether a part says more than single cells: by such a word, or of several rows and several columns."""
-    says_of_several = keys & _OF_SEVERAL and max(row_count, header_count) <= 1
-    return bool(keys & _BEYOND_CELLS or says_of_several) or min(row_count, header_count) > 1
-
-
 class _Table:
     """The rows of a passage's tables by their names, and the headers of their columns."""
 
@@ -91,19 +83,8 @@ class _Table:
         self._row_names = {row: _name_words(_name_of(row)) for row in self.rows}
         headers = dict.fromkeys(cell.header for row in self.rows for cell in row.row[1:])
         self._headers = {header: _name_words(header) for header in headers}
-        names = {_joined(name): name for name in (*self._row_names.values(), *self._headers.values())}
-        self._han_names = {text: name for text, name in names.items() if text > "\u2fff"}
         self.titles = passage.context_keys.union(*(content_keys(row.caption) for row in self.rows))
         self.body = content_keys(token for row in self.rows for cell in row.cells[1:] for token in cell.text)
-
-    def cut_alike(self, words: Sequence[Token]) -> list[Token]:
-        """Cut Chinese words that together are the name of a row or column as that name is cut."""
-        cut = list(words)
-        for start, size in product(range(len(words)), range(2, _MAX_PIECES + 1)):
-            pieces = slice(start, start + size)
-            if name := self._han_names.get(_joined(cut[pieces])):
-                cut[pieces] = name
-        return cut
 
     def rows_named(self, words: Sequence[Token]) -> list[Span]:
         """Return the rows whose names some words have, without those whose names are a part of another's."""
@@ -248,10 +229,6 @@ def _name_of(row: Span) -> str:
 def _name_words(name: str) -> tuple[Token, ...]:
     """Return the content words of the name of a row, or of a header, without what is in brackets."""
     return tuple(word for word in tokens(_IN_BRACKETS.sub("", name)) if word.content)
-
-
-def _joined(words: Sequence[Token]) -> str:
-    return "".join(word.key for word in words)
 
 
 def _longest(words: Sequence[Token], names: Sequence[Sequence[Token]]) -> list[Sequence[Token]]:

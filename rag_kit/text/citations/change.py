@@ -40,6 +40,9 @@ def find_change(sentence: Sequence[Token], stated: Sequence[Token], passage: Set
     compared = [change for change in changes if len(changes) == 1 or change.is_enclosed(share)]
     for change in compared:
         old, new = _without_forms(change.old, change.new), _without_forms(change.new, change.old)
+        # "Bolts are tightened to 5 Nm" says "Tighten bolts to 5 Nm"
+        if new == sentence[:1] and new[0].key.isascii() and not new[0].name:
+            continue
         in_place = change.is_between or (change.is_first and change.after >= _MIN_CONTEXT)
         is_only_new = in_place and with_new_words == 1
         if reason := _reason_of_replacement(old, new, surplus, passage, in_place, is_only_new):
@@ -87,7 +90,8 @@ def _changes(sentence: Sequence[Token], stated: Sequence[Token]) -> Iterator[_Ch
             old, new = sentence[old_start:old_end], stated[new_start:new_end]
             is_first = old_start == new_start == 0
             is_last = (old_end, new_end) == (len(sentence), len(stated))
-            yield _Change(old, new, before, after, is_first, is_last)
+            are_names = len(old) == len(new) == 1 and old[0].name and new[0].name
+            yield _Change(old, new, before, after + (is_first and are_names), is_first, is_last)
 
 
 def _cut_alike(text: Sequence[Token], other: Sequence[Token]) -> list[Token]:
@@ -189,7 +193,9 @@ def _reason_of_replacement(
     if things and is_one_for_one and not brought:
         return "moved value" if all(token.value for token in new) else "moved"
     old_keys = {token.key for token in old}
-    may_be_other_thing = [token.key for token in new if (token.thing or has_name) and not token.value]
+    # a light verb or preposition is no other thing; Chinese verbs may be one where a name stood
+    words = [token for token in new if not token.value]
+    may_be_other_thing = [one.key for one in words if one.thing or (has_name and not one.key.isascii())]
     has_own_wording = any(key not in passage and not has_alike(key, old_keys) for key in may_be_other_thing)
     is_other_thing = bool(things) or (is_only_new and any(token.thing for token in new))
     return "other" if has_own_wording and is_other_thing else ""

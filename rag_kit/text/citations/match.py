@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
-from itertools import combinations
+from itertools import combinations, dropwhile
 from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cells import find_in_cells
@@ -35,8 +35,7 @@ _REASONS_OF_ORDER = ("number", "order", "moved", "changed")  # that the order of
 # Share of a statement's words that a sentence must have in their order, so that its reason counts: a difference is then
 # a change of what the sentence says, and below it another wording.
 _MIN_CLOSE_BY_REASON = dict.fromkeys(("name", "changed", "moved", "opposite", "negation", "other"), MIN_CLOSE)
-_MIN_CLOSE_BY_REASON["number"] = 0.5
-_MIN_CLOSE_BY_REASON["changed"] = 0.7
+_MIN_CLOSE_BY_REASON |= {"number": 0.5, "changed": 0.7}
 _MIN_CLOSE_WORDING = 0.65  # the same, for a wording of the statement's own to be something else
 _MAX_SHORT = 7  # content words of a statement that may have a wording of its own where its values fit
 _MOST_CHANGES = 2  # places with other words up to which a statement is a sentence changed
@@ -204,6 +203,9 @@ def _judge_by_quote(statement: str, source: PassageSource) -> Verdict:
 def _compare(statement: str, pair: Pair, quote: str, is_verbatim: bool) -> tuple[str, float]:
     """Return the reason for a verdict, and the share of the statement's content words that the quote has."""
     reason, score = compare_words(pair)
+    is_conditional = len(pair.clauses) > 1 or any(token.key == "if" for token in pair.stated)
+    if reason == "negation" and score == 1 and not is_conditional:  # all words but it, in whatever order
+        return reason, score
     placement: Placement = "open"
     exchange = ""  # the reason, if the statement exchanges things
     if reason in ("covered", "paraphrase"):
@@ -229,7 +231,20 @@ def _reason_of_exchange(statement: str, pair: Pair, quote: str, placement: Place
     if quote and are_words_exchanged(parts, pair.source):
         return "name"
     is_wrong = placement == "wrong" or are_values_exchanged(parts, pair.source)
-    return "number" if is_wrong and not says_change(statement, pair.source) else ""
+    if is_wrong and not says_change(statement, pair.source):
+        return "number"
+    return "changed" if any(_has_end_of(span, pair) for span in sentence if span is not pair.best) else ""
+
+
+def _has_end_of(part: Span, pair: Pair) -> bool:
+    """Tell whether a statement about one part of a sentence ends as another one: 3日前退全款 for 7日前退全款."""
+    stated, end, own = map(_words_behind_value, (pair.stated, part.tokens, pair.best.tokens))
+    return len(stated & end - pair.best.keys) > 1 and bool(own - content_keys(pair.stated))
+
+
+def _words_behind_value(text: Sequence[Token]) -> set[str]:
+    """Return the content words, without values, behind the first value of a text."""
+    return content_keys(token for token in dropwhile(lambda token: not token.value, text) if not token.value)
 
 
 def _compare_with_sentence(statement: str, pair: Pair, reason: str, placement: Placement) -> str:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.cutting import Clause
 from rag_kit.text.citations.tokens import JOINING, Token, content_keys
-from rag_kit.text.values.value import Value, same_value, uncounted
+from rag_kit.text.values.value import TIMES, Value, same_value, uncounted
 
 Placement = Literal["wrong", "all", "some", "open"]
 IN_TURN = ("分别", "依次", "respect")
@@ -155,12 +155,14 @@ def _fit_of_value(
     # if some have the same bound, only these count
     same = [place for place in same if place.value.bound == value.bound] or same
     rivals = _rivals(value, kind_of(same[0].value), stated_values, places) if same else []
-    if not rivals:
-        return "alone"
     beside = words - {token.key}
-    best = max(same, key=lambda place: _shared_counts(beside, place))
-    if any(_is_nearer(beside, rival, best) for rival in rivals):
+    best = max(same, key=lambda place: _shared_counts(beside, place), default=None)
+    if any(best and _is_nearer(beside, rival, best) for rival in rivals):
         return "wrong"
+    # twelve months may be wrong beside two weeks, but tell nothing where they are right
+    rivals = [rival for rival in rivals if kind_of(rival.value) in (kind_of(same[0].value), kind_of(value))]
+    if best is None or not rivals:
+        return "alone"
     counts = _shared_counts(beside, best)
     is_nearest = all(
         counts > _shared_counts(beside, rival) or _is_more_exact(beside, best, rival) for rival in rivals
@@ -175,10 +177,12 @@ def _rivals(
 
     A number without a unit, such as 45 persons, may be any value, and its rivals are such numbers, too.
     """
+    kinds = {kind, kind_of(value)}
+    kinds.update(TIMES if not kinds.isdisjoint(TIMES) else ())  # two weeks and twelve months
     return [
         place
         for place in places
-        if kind_of(place.value) in (kind, kind_of(value))
+        if kind_of(place.value) in kinds
         # a day without a year (-07-13) is no rival of a date with one
         and place.value.key.startswith("-") == value.key.startswith("-")
         and not any(supports(place.value, stated) for stated in stated_values)

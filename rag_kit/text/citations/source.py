@@ -288,14 +288,16 @@ class PassageSource:
 
         These are that one and, if it is a sentence, those around it with further words, up to the next sentences.
         """
-        keys = content_keys(stated)
+        keys, stated_values = content_keys(stated), {token.key for token in stated if token.value}
         # a row has the words of its caption, too
         shared = [keys & (span.keys | content_keys(span.caption)) for span in self.spans]
 
         def rank(n: int) -> tuple[int, int, int]:
             # words of the title may be in any sentence; of equals the one that is about as long as the statement
             length = len(self.spans[n].keys)
-            return len(shared[n] - self.context_keys), len(shared[n]), -abs(length - len(keys))
+            said = shared[n] - self.context_keys
+            values = set() if self.spans[n].row else said & stated_values
+            return len(said) + len(values), len(shared[n]), -abs(length - len(keys))
 
         best = max(range(len(shared)), key=rank)
         if self.spans[best].row:

@@ -186,7 +186,7 @@ _MIN_HAN = 2  # longer Chinese words of one length are forms of one where a sing
 _NEGATION = re.compile(
     r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't|nicht|nie|ohne|kein(?:e[mnrs]?)?"
     # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
-    r"|[并从绝也都尚可概请切]?[不没未无非勿莫][有能会是可要应得曾用须需人许准由为被在以予再法]?"
+    r"|[并从绝也都尚可概请切]?[不没未无非勿莫][有能会是可要应得获曾用须需人许准由为被在以予再法]?"
 )
 JOINING = word_set("and or 和 与 及 以及 或")
 PRONOUNS = word_set("he she it they him them his her its their 他 她 它 他们 它们 该 其 此")
@@ -260,8 +260,10 @@ def are_opposites(a: str, b: str) -> bool:
 
 
 def differ_by_prefix(a: str, b: str) -> bool:
-    """Tell whether one of two Chinese words is the other with a prefix that changes the thing: 副经理 and 经理."""
+    """Tell whether a word is another with a prefix that changes it: "unpaid" and "paid", 副经理 and 经理."""
     shorter, longer = sorted((a, b), key=len)
+    if shorter.isascii():
+        return len(shorter) > 3 and longer == f"un{shorter}"
     return longer[0] in "副非前代不未无" and len(shorter) > 1 and longer[1:] == shorter
 
 
