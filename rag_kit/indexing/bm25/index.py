@@ -190,9 +190,7 @@ class BM25Index(InvertedIndex):
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
         header, state = storage.load(path, cls.kind)
-        with storage.format_errors(path):
-            settings = formula_of(**header["settings"])._asdict()
-            stored = None if header["analyzer"] is None else storage.analyzer_from(header["analyzer"])
+        stored = storage.analyzer_from(path, header["analyzer"])
         if stored is None and analyzer is None:
             raise InvalidInputError(
                 f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."
@@ -201,7 +199,7 @@ class BM25Index(InvertedIndex):
             raise InvalidInputError(
                 f"{path} was built with {stored!r}, not with {analyzer!r}; leave analyzer out, or build it again."
             )
-        index = cls(**settings, analyzer=stored or analyzer)
+        index = cls(**header["settings"], analyzer=stored or analyzer)
         index._restore(state)
         return index
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,17 +71,8 @@ def save(path: str | Path, kind: IndexKind, header: Mapping[str, Any], state: St
     replace_file(target, lambda file: file.writelines([*blocks, digest.digest()]))
 
 
-@contextmanager
-def format_errors(path: str | Path) -> Iterator[None]:
-    """Raise IndexFormatError for errors of the block, which reads a file whose checksum is right, but not its data."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
-        raise IndexFormatError(f"{path} contradicts itself ({error!r}). Build the index again.") from error
-
-
 def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
-    """Read a file and check it; return its header and the state. The caller checks its own settings in the header."""
+    """Read a file and check that it is whole; return its header and the state."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -100,14 +90,15 @@ def load(path: str | Path, kind: IndexKind) -> tuple[Any, StorageState]:
     view, body_start = memoryview(data), _PREFIX.size + header_size  # slices of a memoryview are no copies
     digest = hashlib.blake2b(view[:-_DIGEST_SIZE], digest_size=_DIGEST_SIZE).digest()
     if len(data) != body_start + body_size + _DIGEST_SIZE or digest != data[-_DIGEST_SIZE:]:
-        raise IndexFormatError(f"{path} is cut short or damaged: its checksum is wrong. Build it again.")
-    with format_errors(path):
-        header = json.loads(data[_PREFIX.size : body_start])
-        return header, _read_state(header, view[body_start : body_start + body_size], kind)
+        raise IndexFormatError(
+            f"{path} is cut short or damaged: its checksum is wrong. Build the index again."
+        )
+    header = json.loads(data[_PREFIX.size : body_start])
+    return header, _read_state(header, view[body_start : body_start + body_size], kind)
 
 
 def _read_state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
-    """Read the documents and postings of a file; raises ValueError where its sections contradict each other."""
+    """Read the documents and postings of a file."""
 
     def section(name: str) -> bytes:
         offset, size = header["sections"][name]
@@ -119,12 +110,7 @@ def _read_state(header: Any, body: memoryview, kind: IndexKind) -> StorageState:
     pointers = np.frombuffer(section("pointers"), "<i8").astype(np.int64)
     postings = Postings(pointers, np.frombuffer(section("postings"), "<i4").astype(np.int32), counts)
     rows = [ScoreRow(*json.loads(line)) for line in section("documents").splitlines()]
-    vocabulary = json.loads(section("vocabulary"))
-    has_repeats = len({row.key for row in rows}) < len(rows)
-    has_bad_length = any(type(row.length) is not int for row in rows)
-    if len(vocabulary) != postings.terms or has_repeats or has_bad_length:
-        raise ValueError("terms, ids or lengths of documents do not fit")
-    return StorageState(rows, postings, vocabulary)
+    return StorageState(rows, postings, json.loads(section("vocabulary")))
 
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
@@ -132,11 +118,14 @@ def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
     return analyzer.settings() if type(analyzer) in _ANALYZERS.values() else None  # type: ignore[attr-defined]
 
 
-def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
-    """Make an analyzer from the settings that `settings_of` returned; raise InvalidInputError for any others."""
-    if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
-        raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
-    return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
+def analyzer_from(path: str | Path, settings: Mapping[str, Any] | None) -> Analyzer | CharacterNgrams | None:
+    """Make an analyzer from the settings in a file; ``None`` if it has none, IndexFormatError for other terms."""
+    if settings is None:
+        return None
+    try:
+        return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
+    except InvalidInputError as error:
+        raise IndexFormatError(f"{path}: {error}") from error
 
 
 def _dump(value: Any) -> bytes:

@@ -133,7 +133,9 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
     is_vector = array.ndim == 1 and array.size > 0 and np.isfinite(array).all()
     if not is_vector or dimension not in (None, array.size):
         length = "" if dimension is None else f" of length {dimension}"
-        raise InvalidInputError(f"Query by a text, or finite numbers{length}; its shape is {array.shape}.")
+        raise InvalidInputError(
+            f"A query is a text, or finite numbers{length}; what was given has the shape {array.shape}."
+        )
     return unit(array)
 
 

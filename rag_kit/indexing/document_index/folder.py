@@ -116,7 +116,7 @@ def refuse_links(folder: Path) -> None:
     """Refuse an index whose store or lock is a link: what it points to would be written."""
     for name in (LOCK, STORE, *(f"{STORE}-{log}" for log in ("wal", "shm", "journal"))):
         if (folder / name).is_symlink():
-            raise InvalidInputError(f"{folder / name} is a link, and not followed. Copy the file instead.")
+            raise InvalidInputError(f"{folder / name} is a link, which is not followed. Copy the file.")
 
 
 def lock_for_writing(folder: Path, wait: float) -> FileLock:

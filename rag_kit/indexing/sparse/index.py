@@ -165,15 +165,11 @@ class SparseIndex(InvertedIndex):
             InvalidInputError: It needs its encoder.
         """
         header, state = storage.load(path, cls.kind)
-        with storage.format_errors(path):
-            weighting, has_query_encoder = header["encoder"], header["query_encoder"]
-            if weighting not in (None, _TFIDF) or not isinstance(has_query_encoder, bool):
-                raise ValueError(f"the encoder is {weighting!r}, {has_query_encoder!r}")
-        is_tfidf = weighting == _TFIDF  # None: its weights are an encoder's
+        is_tfidf = header["encoder"] == _TFIDF  # None: its weights are an encoder's
         if (encoder is None) != is_tfidf:
             preposition = "without" if is_tfidf else "with"
             raise InvalidInputError(f"{path} was built {preposition} encoder=; give the same to load(path).")
-        if has_query_encoder and query_encoder is None:
+        if header["query_encoder"] and query_encoder is None:
             raise InvalidInputError(f"{path} was built with query_encoder=; give it again to load(path).")
         index = cls(encoder, query_encoder=query_encoder)
         index._restore(state)

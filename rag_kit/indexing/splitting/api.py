@@ -106,7 +106,7 @@ def iter_chunks(
     counts: defaultdict[Any, int] = defaultdict(int)  # of chunks so far, by source
     for position, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise InvalidInputError(f"documents[{position}] is {type(document).__name__}, and no Document.")
+            raise InvalidInputError(f"documents[{position}] is {type(document).__name__}; give Documents.")
         # a document without source and id is numbered by itself, under a name that no other has
         source = document.metadata.get("source", document.id or f"\x00{position}")
         fields = {key: value for key, value in document.metadata.items() if key not in _CHANGED_FIELDS}
