@@ -13,9 +13,18 @@ from rag_kit.concurrency.notes import write_note
 from rag_kit.documents.display import cut
 from rag_kit.documents.provenance import peek_provenance
 from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading, Strip
-from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, REFINED, select_strips
+from rag_kit.graphs.crag.strips import (
+    DEFAULT_STRIPS,
+    MAX_JUDGED,
+    REFINED,
+    cut_passages,
+    cut_span,
+    join_strips,
+    keep_best,
+    take_known_grades,
+)
 from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
-from rag_kit.graphs.evaluators.base import Grading, Thresholds, note_ungraded
+from rag_kit.graphs.evaluators.base import Thresholds, note_ungraded
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, note_no_reply, report
@@ -84,41 +93,33 @@ class CragNodes(RagNodes):
 
     async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
         """Select the strips that help, of the passages (``inside``) or of the web results; note how many are kept."""
-        evaluator, known_gradings, max_strips = self.evaluator(context), dict[str, Grading](), DEFAULT_STRIPS
-        if inside:
-            key, node, noun = "documents", "refine", "strips"
-            for item in state["gradings"]:
-                known_gradings[item.get("digest", "")] = Grading(item["score"], item["reason"])
-            max_strips = DEFAULT_STRIPS if evaluator.selective else MAX_JUDGED
-        else:
+        key, node, noun = "documents", "refine", "strips"
+        if not inside:
             key, node, noun = "web_documents", "select_external", "strips of the web"
-        passages = state[key]  # type: ignore[literal-required]
-        selection = await select_strips(
-            evaluator,
-            question_of(state),
-            passages,
-            state["language"],
-            origin="retrieved" if inside else "web",
-            size=context.strip_sentences,
-            max_strips=context.max_strips or max_strips,
-            threshold=self._min_confidence(context, inside=inside),
-            known_gradings=known_gradings,
-            keep_one=inside,
-            instructions=context.grade_instructions,
-        )
-        count = len(selection.strips)
-        kept_count = sum(strip["kept"] for strip in selection.strips)
-        report("refined" if inside else "selected", kept=kept_count, dropped=count - kept_count)
-        notes = [f"{node}: {kept_count} of {count} {noun} kept"] if inside or passages else []
-        if selection.rescued:
+        evaluator, passages = self.evaluator(context), state[key]  # type: ignore[literal-required]
+        all_strips = cut_passages(passages, context.strip_sentences, "retrieved" if inside else "web")
+        strips, left_out_count = all_strips[:MAX_JUDGED], len(all_strips[MAX_JUDGED:])
+        unjudged, max_strips = strips, DEFAULT_STRIPS
+        if inside and evaluator.selective:
+            unjudged = take_known_grades(strips, passages, state["gradings"])
+        elif inside:  # it weighs strips against each other, so it judges all of them anew
+            max_strips = MAX_JUDGED
+        spans = [cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in unjudged]
+        for strip, grading in zip(unjudged, await self.judge(spans, state, context), strict=True):
+            strip["score"], strip["reason"] = grading.score, grading.reason
+        threshold = self._min_confidence(context, inside=inside)
+        is_rescued = keep_best(strips, context.max_strips or max_strips, threshold, keep_one=inside)
+        kept_count = sum(strip["kept"] for strip in strips)
+        report("refined" if inside else "selected", kept=kept_count, dropped=len(strips) - kept_count)
+        notes = [f"{node}: {kept_count} of {len(strips)} {noun} kept"] if inside or passages else []
+        if is_rescued:
             notes.append(f"{node}: no strip reached the threshold; the best one is kept")
-        if selection.left_out:
-            note = f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged"
+        if left_out_count:
+            note = f"{node}: {left_out_count} strips beyond {MAX_JUDGED} were not judged"
             write_note(note, unsearched=True)
-        strips = [
-            Strip({**strip, "text": cut(strip["text"], _MAX_STRIP_CHARS, "…")}) for strip in selection.strips
-        ]
-        return {key: selection.documents, "strips": strips, "notes": notes}
+        documents = join_strips(strips, passages, evaluator.name, question_of(state))
+        shown = [Strip({**strip, "text": cut(strip["text"], _MAX_STRIP_CHARS, "…")}) for strip in strips]
+        return {key: documents, "strips": shown, "notes": notes}
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Update:
         """Rewrite the question as keywords, or note that there is no web search; drop passages that do not fit."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from langchain_core.documents import Document
 
 from rag_kit.documents import copy_document, with_provenance
-from rag_kit.graphs.crag.state import Strip
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, judge_passages
+from rag_kit.graphs.crag.state import PassageGrading, Strip
 from rag_kit.graphs.state import digest_of
 from rag_kit.text import sentences
 
@@ -24,15 +23,6 @@ REFINED = "crag:refine"
 MAX_JUDGED = 200
 
 
-class Selection(NamedTuple):
-    """Selected strips; `left_out` more were not judged; `rescued`: the best one is kept though below the threshold."""
-
-    documents: list[Document]
-    strips: list[Strip]
-    left_out: int
-    rescued: bool
-
-
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     """Cut a text into strips of ``size`` sentences, a short one into one strip; return where each starts and ends."""
     spans = sentences(text)
@@ -41,58 +31,45 @@ def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     return [(group[0].start, group[-1].end) for group in groups]
 
 
-async def select_strips(
-    evaluator: Evaluator,
-    question: str,
-    passages: Sequence[Document],
-    language: str,
-    *,
-    origin: Literal["retrieved", "web"],
-    size: int = 3,
-    max_strips: int = DEFAULT_STRIPS,
-    threshold: float = -0.5,
-    known_gradings: Mapping[str, Grading] | None = None,
-    keep_one: bool = False,
-    instructions: str | None = None,
-) -> Selection:
-    """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
-
-    `known_gradings` are those of whole passages (digest -> grading): a passage that is a single strip is not judged
-    again. With `keep_one` the best strip is kept where none reaches the threshold.
-    """
-    all_strips = [
+def cut_passages(passages: Sequence[Document], size: int, origin: Literal["retrieved", "web"]) -> list[Strip]:
+    """Cut passages into strips, which are not judged yet."""
+    return [
         Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end], score=-1.0,
               reason="", kept=False)
         for number, passage in enumerate(passages)
         for start, end in cut(passage.page_content, size)
     ]  # fmt: skip
-    strips, left_out = all_strips[:MAX_JUDGED], all_strips[MAX_JUDGED:]
-    ungraded: list[Strip] = []
+
+
+def take_known_grades(
+    strips: Sequence[Strip], passages: Sequence[Document], gradings: Sequence[PassageGrading]
+) -> list[Strip]:
+    """Give each strip that is a whole judged passage the grading of that; return the other strips."""
+    by_digest = {grading.get("digest"): grading for grading in gradings}
+    others = []
     for strip in strips:
         passage = passages[strip["passage"]]
-        known = (known_gradings or {}).get(digest_of(passage))
-        is_whole_passage = strip["text"] == passage.page_content.strip()
-        # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
-        if known and is_whole_passage and evaluator.selective:
-            strip.update(vars(known))  # type: ignore[typeddict-item] # score and reason
+        known = by_digest.get(digest_of(passage))
+        if known and strip["text"] == passage.page_content.strip():
+            strip["score"], strip["reason"] = known["score"], known["reason"]
         else:
-            ungraded.append(strip)
-    spans = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]
-    gradings = await judge_passages(evaluator, question, spans, language, instructions=instructions)
-    for strip, grading in zip(ungraded, gradings, strict=True):
-        strip.update(vars(grading))  # type: ignore[typeddict-item]
-    # best first; of equals the earlier one, whose passage ranks higher
+            others.append(strip)
+    return others
+
+
+def keep_best(strips: Sequence[Strip], max_strips: int, threshold: float, *, keep_one: bool) -> bool:
+    """Mark the best strips as kept; with ``keep_one`` the best one also below the threshold, and tell if it is."""
+    # of equals the earlier one, whose passage ranks higher
     best = sorted(strips, key=lambda strip: -strip["score"])[:max_strips]
     for strip in best:
         strip["kept"] = strip["score"] >= threshold
-    rescued = keep_one and bool(best) and not best[0]["kept"]
-    if rescued:
+    is_rescued = keep_one and bool(best) and not best[0]["kept"]
+    if is_rescued:
         best[0]["kept"] = True
-    documents = _join_strips(strips, passages, evaluator.name, question)
-    return Selection(documents, strips, len(left_out), rescued)
+    return is_rescued
 
 
-def _cut_span(passage: Document, start: int, end: int) -> Document:
+def cut_span(passage: Document, start: int, end: int) -> Document:
     """Make a document of a span of a passage, with its metadata, and its offsets in the file if known."""
     span = copy_document(passage)
     span.page_content = passage.page_content[start:end]
@@ -103,7 +80,7 @@ def _cut_span(passage: Document, start: int, end: int) -> Document:
     return span
 
 
-def _join_strips(
+def join_strips(
     strips: Sequence[Strip], passages: Sequence[Document], evaluator: str, question: str
 ) -> list[Document]:
     """Join neighbouring strips that were kept, so that each document is verbatim text of its passage."""
@@ -114,7 +91,7 @@ def _join_strips(
         neighbours = list(group)
         siblings = [strip for strip in strips if strip["passage"] == number]
         document = with_provenance(
-            _cut_span(passages[number], neighbours[0]["start"], neighbours[-1]["end"]),
+            cut_span(passages[number], neighbours[0]["start"], neighbours[-1]["end"]),
             score=max(strip["score"] for strip in neighbours),
             rank=len(documents) + 1,
             stage=REFINED if neighbours[0]["origin"] == "retrieved" else "crag:select_external",
