@@ -55,6 +55,7 @@ _MAX_NAMED_MODELS = 16  # that contexts of runs named, kept for later runs
 _named_model: Any = lru_cache(maxsize=_MAX_NAMED_MODELS)(chat_model)
 
 _MAX_PICTURES = 8  # in a prompt
+_MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
 
 _NOT_ALL_READ = {"en": "Not all that was found could be read.", "zh": "找到的内容未能全部读完。"}
 
@@ -288,12 +289,35 @@ class RagNodes:
         return {**checked, "status": status, "answer": answer, "notes": notes, "history": history}
 
     async def _check_citations(self, answer: str, state: Any, context: Any) -> Update:
-        """Check an answer's citations by the words, or by the model if the run's settings say so."""
-        model, documents = self.model(context), self.fitting_passages(state["documents"])
-        if context.citation_check == "words" or is_extractive(model):
-            return check_answer(answer, documents, language=state["language"])
-        prompt, question = self.prompt("check_citations", state, context), question_of(state)
-        return await check_answer_by_model(model, prompt, question, answer, documents, state["language"])
+        """Check an answer's citations by the words, or by the model if the run's settings say so.
+
+        A statement that its passage supports in part counts as not supported. One without a verdict of the model keeps
+        the status that comparing words gave it, and ``notes`` say so.
+        """
+        documents, language = self.fitting_passages(state["documents"]), state["language"]
+        by_words = check_answer(answer, documents, language=language)
+        cited: dict[str, list[int]] = {}  # statement -> numbers of the passages that it cites
+        for citation in by_words["citations"]:
+            if citation["status"] != "missing_passage":
+                cited.setdefault(citation["statement"], []).append(citation["number"])
+        statements = list(cited)[:_MAX_STATEMENTS]
+        if context.citation_check == "words" or is_extractive(self.model(context)) or not statements:
+            return by_words
+        numbered = [f"{statement} [{', '.join(map(str, cited[statement]))}]" for statement in statements]
+        values = {"question": question_of(state), "count": len(numbered)}
+        values |= {"passages": render_passages(documents), "statements": render_passages(numbered)}
+        reply = await self.ask("check_citations", state, context, values)
+        if isinstance(reply, Exception):
+            return {**by_words, "notes": [note_no_reply("cite", reply, "the words decided")]}
+        verdicts: dict[str, Literal["supported", "unsupported"]] = {}
+        for label in reply.labels:
+            if 1 <= label.id <= len(statements):
+                verdicts[statements[label.id - 1]] = "supported" if label.support == "full" else "unsupported"
+        missing = len(cited) - len(verdicts)
+        notes = (
+            [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
+        )
+        return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
 
     def judge_decline(self, state: Any, answer: str) -> tuple[AnswerStatus, str]:
         """Return status and text of an answer that declines; ``incomplete`` if not all was searched or read."""
@@ -395,40 +419,6 @@ def pictures_of(folder: Path, documents: Sequence[Document]) -> list[tuple[str, 
     if (left_out := len(pictures) - _MAX_PICTURES) > 0:
         write_note(f"answer: {left_out} of {len(pictures)} pictures were left out of the prompt")
     return pictures[:_MAX_PICTURES]
-
-
-MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
-
-
-async def check_answer_by_model(
-    llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
-) -> Update:
-    """Check an answer by a language model's verdicts on its statements; return what `check_answer` does, and notes.
-
-    A statement without a verdict keeps the status that comparing words gave it, and ``notes`` say so. A statement that
-    its passage supports in part counts as not supported.
-    """
-    by_words = check_answer(answer, documents, language=language)
-    cited: dict[str, list[int]] = {}  # statement -> numbers of the passages that it cites
-    for citation in by_words["citations"]:
-        if citation["status"] != "missing_passage":
-            cited.setdefault(citation["statement"], []).append(citation["number"])
-    statements = list(cited)[:MAX_STATEMENTS]
-    if not statements:
-        return by_words
-    texts = [f"{statement} [{', '.join(map(str, cited[statement]))}]" for statement in statements]
-    passages, numbered = render_passages(documents), render_passages(texts)
-    values = {"question": question, "passages": passages, "statements": numbered, "count": len(texts)}
-    reply = await ask(llm, prompt, values, fallback=lambda error: error)
-    if isinstance(reply, Exception):
-        return {**by_words, "notes": [note_no_reply("cite", reply, "the words decided")]}
-    verdicts: dict[str, Literal["supported", "unsupported"]] = {}
-    for label in reply.labels:
-        if 1 <= label.id <= len(statements):
-            verdicts[statements[label.id - 1]] = "supported" if label.support == "full" else "unsupported"
-    missing = len(cited) - len(verdicts)
-    notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
-    return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
 
 
 async def note_disagreements(
