@@ -6,12 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from xml.sax.saxutils import escape
 
 from rag_kit.documents.identity import version_text
 from rag_kit.errors import InvalidInputError
 
+T = TypeVar("T")
 _MAX_ATTRIBUTE_CHARS = 200
 _CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -217,3 +218,22 @@ def unescape_tags(text: str) -> str:
     if "&" not in text:
         return str(text)
     return _patterns(RESERVED_TAGS)[1].sub(lambda match: "<" if match[0] == "&lt;" else "&", text)
+
+
+def prompt_batches(
+    items: Iterable[T], sizes: Iterable[int], *, max_count: int, max_size: int
+) -> list[list[T]]:
+    """Divide what is asked about into lists, one a prompt: of few items, whose sizes fit together or that are alone.
+
+    Example:
+        >>> prompt_batches("abcd", [5, 4, 9, 1], max_count=3, max_size=9)
+        [['a', 'b'], ['c'], ['d']]
+    """
+    batches, room = list[list[T]](), 0
+    for item, size in zip(items, sizes, strict=True):
+        if not batches or len(batches[-1]) == max_count or size > room:
+            batches.append([])
+            room = max_size
+        batches[-1].append(item)
+        room -= size
+    return batches

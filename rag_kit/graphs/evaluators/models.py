@@ -19,13 +19,16 @@ from rag_kit.graphs.evaluators.base import MAX_REASON, Evaluator, Grading, Thres
 from rag_kit.graphs.running import ask, call_user_function, run_side_by_side
 from rag_kit.models.model_call import is_extractive
 from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts.rendering import prompt_batches
 from rag_kit.retrieval.asking import grade_score, read_numbers
 from rag_kit.retrieval.fields import check_count, check_model
 from rag_kit.retrieval.rerank.base import check_scores
 
+_MAX_CHARS, _MAX_CHARS_OF_CALL = 8_000, 32_000  # of a passage, and of all passages of a call
+
 
 class LLMEvaluator(Evaluator):
-    """Ask a chat model whether each passage states the answer or a part of it.
+    """Ask a chat model whether each passage states the answer or a part of it, by its first 8,000 characters.
 
     Its thresholds are those of the prompt's own scale: above 0.3 lies what the prompt calls stating a part of the
     answer, below 0 what it calls not relevant.
@@ -34,7 +37,6 @@ class LLMEvaluator(Evaluator):
         llm: A chat model.
         prompts: Folder whose ``grade_passage`` and ``grade_passages`` files replace the packaged ones.
         batch_size: Most passages in one call. 1 judges each by itself; more cost fewer calls and influence each other.
-        max_chars: Most characters of a passage that the model sees; of all passages of a call, four times as many.
         thresholds: Where its confidence is enough, if you fitted them.
 
     Raises:
@@ -60,12 +62,10 @@ class LLMEvaluator(Evaluator):
         *,
         prompts: Path | None = None,
         batch_size: int = 10,
-        max_chars: int = 8_000,
         thresholds: Thresholds | None = None,
     ) -> None:
         self.llm = without_extractive(check_model(llm))
         self.batch_size = check_count("batch_size", batch_size)
-        self.max_chars = check_count("max_chars", max_chars)
         name = "grade_passage" if batch_size == 1 else "grade_passages"
         self._english = load_prompt(name, language="en", folder=prompts)
         self._chinese = load_prompt(name, language="zh", folder=prompts)
@@ -78,8 +78,8 @@ class LLMEvaluator(Evaluator):
         prompt = self._chinese if language == "zh" else self._english
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches(passages)
-        if cut_count := sum(len(passage.page_content) > self.max_chars for passage in passages):
-            note = f"grade: {cut_count} passages judged by their first {self.max_chars:,} characters"
+        if cut_count := sum(len(passage.page_content) > _MAX_CHARS for passage in passages):
+            note = f"grade: {cut_count} passages judged by their first {_MAX_CHARS:,} characters"
             write_note(note, unsearched=True)  # the answer may come after these
         calls = []
         for batch in batches:
@@ -95,19 +95,14 @@ class LLMEvaluator(Evaluator):
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
-        """Shorten passages and group them for calls: ``batch_size`` passages and 4 ``max_chars`` characters at most."""
-        batches: list[list[Document]] = []
-        room = 0
+        """Shorten passages and group them for calls."""
+        shortened = []
         for passage in passages:
             text = passage.page_content
-            if len(text) > self.max_chars:
-                text = f"{text[: self.max_chars - 1]}…"
-            if not batches or len(batches[-1]) == self.batch_size or room < len(text):
-                batches.append([])
-                room = 4 * self.max_chars
-            batches[-1].append(Document(text, metadata=passage.metadata))
-            room -= len(text)
-        return batches
+            text = text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
+            shortened.append(Document(text, metadata=passage.metadata))
+        lengths = [len(passage.page_content) for passage in shortened]
+        return prompt_batches(shortened, lengths, max_count=self.batch_size, max_size=_MAX_CHARS_OF_CALL)
 
     def _read_grades(self, answer: Any, count: int) -> list[Grading]:
         """Read the grades of one call by id: unknown ids are dropped, of a repeated one the first counts."""

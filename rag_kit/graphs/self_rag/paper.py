@@ -34,6 +34,7 @@ from rag_kit.graphs.self_rag.shared import (
 from rag_kit.graphs.state import Update, question_of, source_of
 from rag_kit.graphs.streaming import MessageCatcher
 from rag_kit.prompts import render_passages
+from rag_kit.prompts.rendering import prompt_batches
 from rag_kit.retrieval.fusion import Search, identify
 from rag_kit.text import sentences
 from rag_kit.text.citations.decline import DECLINED
@@ -215,14 +216,11 @@ class Paper(SelfRagNodes):
             if not beam["retrieve"]:
                 groups.append([_new_candidate(state, beam, None)])
                 continue
-            group, room = Group(), 0  # room: characters of passages that still fit into the prompt
-            for passage in _passages_for(beam, state):
-                length = len(state["documents"][passage].page_content)
-                if not group or length > room or len(group) == _JUDGED_AT_ONCE:
-                    group, room = [], self.max_passage_chars
-                    groups.append(group)
-                group.append(_new_candidate(state, beam, passage))
-                room -= length
+            passages = _passages_for(beam, state)
+            lengths = [len(state["documents"][passage].page_content) for passage in passages]
+            limits = {"max_count": _JUDGED_AT_ONCE, "max_size": self.max_passage_chars}
+            for batch in prompt_batches(passages, lengths, **limits):
+                groups.append([_new_candidate(state, beam, passage) for passage in batch])
         return groups
 
     async def _write(self, state: PaperState, context: SelfRagContext, group: Group) -> None:

@@ -21,6 +21,7 @@ from rag_kit.models.replies import estimate_tokens, text_of
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.grading import PassageTexts
+from rag_kit.prompts.rendering import prompt_batches
 from rag_kit.text import detect_language
 
 _MAX_PASSAGES = 8  # of a call
@@ -175,13 +176,6 @@ def _batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)
     batches: list[list[PassageRequest]] = []
     for group in groups.values():
-        batch, size = list[PassageRequest](), 0
-        for request in group:
-            length = len(request.passage.page_content) + len(request.around)
-            if batch and (size + length > _MAX_CHARACTERS or len(batch) == _MAX_PASSAGES):
-                batches.append(batch)
-                batch, size = [], 0
-            batch.append(request)
-            size += length
-        batches.append(batch)
+        lengths = [len(request.passage.page_content) + len(request.around) for request in group]
+        batches += prompt_batches(group, lengths, max_count=_MAX_PASSAGES, max_size=_MAX_CHARACTERS)
     return batches
