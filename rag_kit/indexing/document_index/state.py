@@ -47,10 +47,10 @@ def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iter
         yield from connection.execute(query.format(placeholders(group)), group)
 
 
-def in_groups(values: Iterable[Any], size: int = _MAX_PLACEHOLDERS) -> Iterator[list[Any]]:
-    """Yield lists of at most ``size`` values."""
+def in_groups(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield lists of values that fit into one statement."""
     iterator = iter(values)
-    while group := list(islice(iterator, size)):
+    while group := list(islice(iterator, _MAX_PLACEHOLDERS)):
         yield group
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from operator import attrgetter
 from typing import Any, cast
@@ -61,18 +61,15 @@ class WritableIndex(ReadableIndex):
             )
         return report
 
-    def sync(
-        self, documents: Sequence[Document] | Sequence[Family], *, ids: Sequence[str] | None = None
-    ) -> WriteReport:
+    def sync(self, documents: Sequence[Document] | Sequence[Family]) -> WriteReport:
         """Make the index hold exactly these documents of their sources.
 
         For every source that occurs in them (``metadata["source"]``), all its chunks are replaced by those given.
 
         Args:
             documents: The complete documents, or families, of each source.
-            ids: As for `upsert`.
         """
-        batch = _batch(documents, ids)
+        batch = _batch(documents, None)
         batch.whole = {row.source for row in [*batch.rows, *batch.parents]}
         if "" in batch.whole:
             raise InvalidInputError("sync needs metadata['source'] in every document; one has none.")
@@ -155,7 +152,7 @@ class WritableIndex(ReadableIndex):
         """Join the writes of a ``with`` block in one transaction; an error in it undoes them all."""
         return self._store.writing()
 
-    def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
+    def add_vectors(self) -> int:
         """Give an index that was built without an embedding model its vectors; return how many texts were embedded."""
         if self.embeddings is None or self._embedding_name is None:
             raise InvalidInputError(
@@ -163,7 +160,7 @@ class WritableIndex(ReadableIndex):
             )
         if self._state().embedding is not None:
             return 0
-        return VectorFiller(self._store, self.embeddings, self._embedding_name).run(progress)
+        return VectorFiller(self._store, self.embeddings, self._embedding_name).run()
 
     @property
     def max_source(self) -> int | None:
