@@ -15,44 +15,9 @@ from rag_kit.graphs.self_rag.ranking import (
     CRITIQUES,
     WORTH,
     critique_score,
-    segment_score,
-    sequence_probability,
 )
 
 probability = st.floats(0, 1)
-
-
-def test_a_candidate_by_hand() -> None:
-    """f with the paper's weights: 0.5 + 0.75 + (0.5 + 0.125) + 0.5 x 0.6 = 2.175."""
-    relevance = {"relevant": 0.6, "irrelevant": 0.2}
-    support = {"full": 0.4, "partial": 0.2, "none": 0.2}
-    usefulness = {"1": 0.0, "2": 0.1, "3": 0.1, "4": 0.3, "5": 0.5}
-    assert critique_score("relevance", relevance) == pytest.approx(0.75)
-    assert critique_score("support", support) == pytest.approx(0.5 + 0.5 * 0.25)
-    assert critique_score("usefulness", usefulness) == pytest.approx(-0.05 + 0 + 0.15 + 0.5)
-    parts = {
-        "p": 0.5,
-        "relevance": critique_score("relevance", relevance),
-        "support": critique_score("support", support),
-        "usefulness": critique_score("usefulness", usefulness),
-    }
-    assert segment_score(parts) == pytest.approx(0.5 + 0.75 + 0.625 + 0.5 * 0.6)
-
-
-def test_the_probability_of_retrieval_is_that_of_yes_beside_no() -> None:
-    """P(yes)/(P(yes)+P(no)); other mass does not matter, and without any it is 0."""
-    assert critique_score("retrieve", {"yes": 0.1, "no": 0.4}) == 0.2
-    assert critique_score("retrieve", {"yes": 1.0, "no": 0.0, "perhaps": 9.0}) == 1.0
-    assert critique_score("retrieve", {}) == 0.0
-
-
-def test_sequence_probability_is_normalised_by_length() -> None:
-    """A long text is as probable as a short one whose tokens are alike."""
-    assert sequence_probability([math.log(0.5)] * 3) == pytest.approx(0.5)
-    assert sequence_probability([math.log(0.5)] * 30) == pytest.approx(0.5)
-    assert sequence_probability([math.log(0.25), math.log(1.0)]) == pytest.approx(0.5)
-    assert sequence_probability([]) == 1.0
-    assert sequence_probability([-math.inf]) == 0.0
 
 
 @given(st.dictionaries(st.sampled_from([label for name in CRITIQUES for label in WORTH[name]]), probability))
