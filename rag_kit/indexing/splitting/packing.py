@@ -152,7 +152,7 @@ class _SectionPacker:
         """Return the best end of a span from ``position``; -1 if nothing after ``packed_to`` fits with the overlap.
 
         The choices, best first: a block's end in the span's second half, an edge or line of the table, code or list
-        item at the limit, a sentence's end, any block's end, a point inside the sentence.
+        item at the limit, a sentence's end, a point inside the sentence.
         """
         limit = position + self.size
         block_end = _last_between(self.section.ends, packed_to, limit)  # -1 if no block ends there
@@ -162,8 +162,6 @@ class _SectionPacker:
             return cut
         if (cut := self._last_sentence_end(packed_to, limit)) >= 0:
             return cut
-        if block_end >= 0 and self.text[packed_to:block_end].strip():
-            return block_end
         # a sentence is cut only where nothing is repeated; else the caller tries again without the overlap
         repeated = self.text[position:packed_to].strip()
         return -1 if repeated else self._cut_sentence(position, limit)
