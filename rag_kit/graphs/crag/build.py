@@ -99,11 +99,11 @@ class CragNodes(RagNodes):
         evaluator, passages = self.evaluator(context), state[key]  # type: ignore[literal-required]
         all_strips = cut_passages(passages, context.strip_sentences, "retrieved" if inside else "web")
         strips, left_out_count = all_strips[:MAX_JUDGED], len(all_strips[MAX_JUDGED:])
-        unjudged, max_strips = strips, DEFAULT_STRIPS
-        if inside and evaluator.selective:
-            unjudged = take_known_grades(strips, passages, state["gradings"])
-        elif inside:  # it weighs strips against each other, so it judges all of them anew
-            max_strips = MAX_JUDGED
+        known = [*state["gradings"]] if inside else []
+        if evaluator.selective:
+            unjudged, max_strips = take_known_grades(strips, passages, known), DEFAULT_STRIPS
+        else:  # it weighs strips against each other, so it judges all of them anew
+            unjudged, max_strips = strips, MAX_JUDGED if inside else DEFAULT_STRIPS
         spans = [cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in unjudged]
         for strip, grading in zip(unjudged, await self.judge(spans, state, context), strict=True):
             strip["score"], strip["reason"] = grading.score, grading.reason
