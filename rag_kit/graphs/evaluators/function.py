@@ -178,10 +178,7 @@ def _list_values(values: Any, count: int) -> list[Any]:
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
     """Find out whether a function takes all passages, one passage, or its text, besides the question."""
-    try:
-        signature = inspect.signature(func)
-    except (TypeError, ValueError):  # a function written in C may have none
-        return "passages"
+    signature = inspect.signature(func)
     try:
         names = list(signature.bind("question", []).arguments)  # the parameters that two arguments go to
     except TypeError:
