@@ -9,6 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import ByTask, by_task, first_sentence, grades, labels
 from support.graphs import BUILDERS, fixed, thread
+from support.scripts import ROOT, load_script
 
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
 from rag_kit.graphs import Guards
@@ -121,3 +122,14 @@ def test_whatever_decides_the_answers_makes_another_pipeline(tmp_path: Path) -> 
             ]
         assert len({*marks}) == len(marks), name
         assert mark(name) == marks[0]
+
+
+def test_the_guide_says_what_a_question_costs() -> None:
+    """Both languages have the calls and tokens that are counted now; a run of Self-RAG judges in few calls."""
+    costs = load_script("benchmarks/speed/graph_costs.py")
+    measured = costs.measure()
+    for language in ("en", "zh"):
+        page = (ROOT / "docs" / "guide" / language / "answers.md").read_text(encoding="utf-8")
+        assert costs.table(language, measured) in page, "run python benchmarks/speed/graph_costs.py --write"
+    by_name = dict(zip((case[0] for case in costs.CASES), measured, strict=True))
+    assert by_name["plain"][0] == 1 and by_name["Self-RAG, paper: three segments"][0] == 25

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_kit.graphs.self_rag.ranking import (
+    CRITIQUES,
     WORTH,
     answer_so_far,
     cite_segments,
     count_shared_segments,
+    critique_score,
     first_beam,
     rank,
     used_passages,
@@ -196,3 +198,13 @@ def test_any_labels_give_at_most_the_width_best_first(
             for one in judged
             if one["kept"]
         )
+
+
+@given(
+    st.dictionaries(st.sampled_from([label for name in CRITIQUES for label in WORTH[name]]), st.floats(0, 1))
+)
+def test_scores_stay_in_their_bounds(known: dict[str, float]) -> None:
+    """Whatever a model's probabilities are, also missing ones."""
+    assert 0 <= critique_score("relevance", known) <= 1 + 1e-9
+    assert 0 <= critique_score("support", known) <= 1 + 1e-9
+    assert -1 - 1e-9 <= critique_score("usefulness", known) <= 1 + 1e-9

@@ -231,7 +231,7 @@ def test_an_index_without_documents_refuses_a_query_that_is_no_vector(tmp_path: 
     with DocumentIndex.create(tmp_path, embeddings=WordEmbeddings()) as index:
         assert index.search_dense([1.0, 2.0]) == []
         for query in (3.0, [], [[1.0]], [float("nan")], ["a"]):
-            with pytest.raises(InvalidInputError, match=r"a text, or finite numbers; its shape is"):
+            with pytest.raises(InvalidInputError, match=r"a text, or finite numbers; what was given"):
                 index.search_dense(query)  # type: ignore[arg-type]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.files import iter_files
 
 
@@ -138,3 +139,25 @@ def test_missing_paths_and_too_many_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("rag_kit.indexing.files._MAX_FILES", 3)
     with pytest.raises(InvalidInputError, match="more than 3 files"):
         iter_files([tmp_path])
+
+
+def test_names_that_print_alike_are_two_files(tmp_path):
+    """A name with a byte that is no UTF-8, and one that spells the escape of that byte, have each their identity."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    strange = os.fsencode(folder) + b"/caf\xe9.txt"
+    try:
+        with open(strange, "w") as file:
+            file.write("The first text.")
+    except OSError:
+        pytest.skip("this file system takes valid UTF-8 names only")
+    (folder / "caf\\xe9.txt").write_text("The second text.")
+    (folder / "back\\slash.txt").write_text("The third text.")
+    assert ingest(folder, tmp_path / "index").added == 3
+    with DocumentIndex.open(tmp_path / "index") as index:
+        files = {document.metadata["file"]: document.page_content for document in index.get(index.ids())}
+    assert files == {
+        "caf\\xe9.txt": "The first text.",
+        "caf\\\\xe9.txt": "The second text.",
+        "back\\slash.txt": "The third text.",
+    }

@@ -644,3 +644,23 @@ def test_an_ingest_into_a_folder_imports_neither_postgres_nor_dask(docs: Path, t
     )
     command = [sys.executable, "-c", code, str(docs), str(tmp_path / "index")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.folder
+def test_a_file_beyond_the_limits_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    """A CSV with 100,000 columns, and one text of countless sections: two files are reported, good ones are in."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Pump\n\nIt starts at 40 degrees.")
+    columns = ",".join(f"c{number}" for number in range(100_000))
+    (folder / "wide.csv").write_text(f"{columns}\n" + "1\n" * 100)
+    (folder / "sections.md").write_text("# a\n\nb\n\n" * 3_000)
+    limits = ReadLimits(max_characters=20_000_000, max_chunks=2_000)
+    report = ingest(folder, tmp_path / "index", options=IngestOptions(limits=limits))
+    assert report.added == 1
+    reasons = dict(report.failed)
+    assert set(reasons) == {"wide.csv", "sections.md"}
+    assert "max_characters" in reasons["wide.csv"]
+    assert "over 2000 chunks" in reasons["sections.md"] and "chunk_size" in reasons["sections.md"]
+    with DocumentIndex.open(tmp_path / "index") as index:
+        assert index.stats()["chunks"] == 1

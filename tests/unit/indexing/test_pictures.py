@@ -80,24 +80,12 @@ def write_docx(path: Path) -> None:
         + drawing_xml.format("the plate again", make.R, "p1")
         + drawing_xml.format("a broken one", make.R, "p2")
     )  # fmt: skip
-    rels = "".join(
+    relations = "".join(
         f'<Relationship Id="{name}" Type="{make.R}/image" Target="media/{name}.png"/>'
         for name in ("p1", "p2")
     )
-    package = "http://schemas.openxmlformats.org/package/2006"
-    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    entries = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType='
-        '"application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="png" ContentType="image/png"/>'
-        f'<Override PartName="/word/document.xml" ContentType="{kind}"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="d" '
-        f'Type="{make.R}/officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": f'<w:document xmlns:w="{make.W}"><w:body>{body}</w:body></w:document>',
-        "word/_rels/document.xml.rels": f'<Relationships xmlns="{package}/relationships">{rels}</Relationships>',
-        "word/media/p1.png": drawing(),
-        "word/media/p2.png": b"\x89PNG broken",
-    }
-    path.write_bytes(make.zipped(entries))
+    pictures = {"word/media/p1.png": drawing(), "word/media/p2.png": b"\x89PNG broken"}
+    path.write_bytes(make.docx(body, extra=pictures, relations=relations))
 
 
 def write_pptx(path: Path) -> None:

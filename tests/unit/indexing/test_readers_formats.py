@@ -724,3 +724,9 @@ def test_html_that_would_lose_its_content_keeps_it(text_of, page):
     """A page of links stays, and so does an element that is named as navigation and holds the text."""
     text = text_of("page.html", page)
     assert "Contact" in text and "产品" in text
+
+
+def test_deep_json_is_named_for_what_it_is(documents_of):
+    """It is valid JSON; only the depth cannot be read, and the message says so."""
+    with pytest.raises(ReadError, match=r"deep\.json: it is nested too deeply"):
+        documents_of("deep.json", b"[" * 100_000 + b"]" * 100_000)

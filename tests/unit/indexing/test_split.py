@@ -281,3 +281,37 @@ def test_only_the_paragraphs_at_a_cut_are_cut_into_sentences(monkeypatch):
     chunks = split([Document(text)])
     assert len(cut) <= len(chunks) < 60
     assert all(chunk.page_content.startswith(("Paragraph", "It is short.")) for chunk in chunks)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| a | b |\n| --- | --- |\n" + "| some cell | 12.5 |\n" * 40_000,
+        "| a | b |\n" * 60_000,
+        "." * 600_000,
+        "……" * 300_000,
+        'He said so.""' * 40_000,
+        "a\n" + (" " * 99 + "\n") * 20_000 + "b",
+        "So." + "[1]" * 200_000,
+        "So.[1" + ",2" * 300_000,
+    ],
+    ids=["table", "rows", "stops", "ellipses", "quotes", "spaces", "citations", "citation"],
+)
+def test_the_time_of_a_split_grows_with_the_text(text: str) -> None:
+    """Each of these took minutes: every row of a table was matched to the table's end, every run looked at anew."""
+    spans = list(packing.split_spans(text))
+    assert spans[0].start == 0 and spans[-1].end >= len(text.rstrip()) - 1
+    assert all(0 < span.end - span.start <= 1000 for span in spans)
+
+
+def test_headings_and_table_headers_do_not_multiply_a_file() -> None:
+    """A heading or a header line as long as a book is not copied into each chunk below it."""
+    heading = "# " + "word " * 20_000 + "\n\n" + "One sentence of text. " * 20_000
+    header = "| a " * 20_000 + "|\n" + "|---" * 20_000 + "|\n" + "| b | c |\n" * 20_000
+    for text in (heading, header):
+        chunks = split([Document(text)])
+        carried = sum(len(str(value)) for chunk in chunks for value in chunk.metadata.values())
+        assert carried < 2 * len(text)
+    (chunk, *_) = split([Document("# " + "long " * 100 + "\n\n## 深\n\nText.")])
+    assert chunk.metadata["heading"].endswith(" > 深") and len(chunk.metadata["heading"]) == 204
