@@ -52,7 +52,10 @@ def sentence_places(clauses: Sequence[Clause], earlier: Set[str], number: int) -
 
 
 def _names_of_others(clause: Clause) -> dict[str, set[str]]:
-    """Map each value of a clause with "respectively" to the names of the others: 3万 to 乙 in 甲和乙分别为3万和5万."""
+    """Map each value of a clause to the words that belong to its other values.
+
+    In 甲和乙分别为3万和5万, 3万 has 乙; in "from 5 in 2021 to 7 in 2022", 5 has 2022.
+    """
     keys = [token.key for token in clause]
     if "from" in keys and "to" in keys:
         return _words_behind_values(clause)
