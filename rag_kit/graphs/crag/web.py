@@ -31,6 +31,7 @@ from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")
 
+_QUERY_ARGUMENTS = ("query", "q", "search_query", "question", "keywords", "input", "text", "__arg1")
 _TEXT_KEYS = ("page_content", "content", "snippet", "text", "body", "description", "summary", "answer")
 _TITLE_KEYS = ("title", "name", "heading")
 _LINK_KEYS = ("url", "link", "href", "source")
@@ -116,7 +117,7 @@ class WebSearch:
 
 
 def _query_argument(tool: BaseTool) -> str:
-    """Choose the argument of a tool for the query: the required one, else the first."""
+    """Choose the argument of a tool for the query: the required one, else one with a usual name, else the first."""
     schema = convert_to_openai_tool(tool)["function"].get("parameters", {})
     names: list[str] = list(schema.get("properties", {}))
     required = [name for name in schema.get("required", []) if name in names]
@@ -125,7 +126,8 @@ def _query_argument(tool: BaseTool) -> str:
             f"web_search is the tool {tool.name!r}, which needs {' and '.join(required) or 'no argument'}; "
             "give a tool that needs the query alone."
         )
-    return (required or names)[0]
+    usual = [name for name in _QUERY_ARGUMENTS if name in names]
+    return (required or usual or names)[0]
 
 
 def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:

@@ -81,8 +81,16 @@ plain = Tool(
     name="plain", description="Search.", func=lambda q: json.dumps([{**PAGE, "content": PAGE["content"] + q}])
 )
 
+
+@tool
+def all_optional(limit: int = 5, query: str = "") -> list[dict[str, str]]:
+    """Search."""
+    return [{**PAGE, "content": PAGE["content"] + query}][:limit]
+
+
 SEARCHES = {
     "list of dicts": dicts,
+    "all arguments optional": all_optional,
     "JSON text": as_json,
     "documents": documents,
     "asynchronous only": only_async,
