@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -51,8 +51,10 @@ def build_raptor(
     partition: Sequence[str] | None = None,
     seed: int = 0,
     max_tokens: int = 3_500,
+    rebuild: bool = False,
     dry_run: bool = False,
     max_concurrency: int = 8,
+    progress: Callable[[int, int], None] | None = None,
 ) -> RaptorReport:
     """Summarise clusters of passages, clusters of these summaries, and so on until one is left.
 
@@ -71,8 +73,10 @@ def build_raptor(
         partition: Metadata fields whose values never mix, a tree for each; default: as the tree has, else none.
         seed: Of the clusters; the same passages and seed give the same ones.
         max_tokens: About how many tokens the texts of one cluster have at most.
+        rebuild: Make all clusters and summaries anew.
         dry_run: Write nothing; the report says how many calls and, about, how many tokens it would take.
         max_concurrency: Most calls of the model at a time.
+        progress: Called with how many of how many calls of a level are done.
 
     Raises:
         InvalidInputError: The index has no vectors, was opened without its model, or an argument is not allowed.
@@ -92,7 +96,7 @@ def build_raptor(
     llm = chat_model() if llm is None else llm
     cache = None if dry_run and not replies.exists() else replies
     asker = Asker([_CLUSTER], llm, cache, max_concurrency)
-    return _TreeBuilder(index, asker, partition, seed, max_tokens, dry_run).build()
+    return _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress).build()
 
 
 class _Node(NamedTuple):
@@ -122,7 +126,9 @@ class _TreeBuilder:
     partition: Sequence[str] | None
     seed: int
     max_tokens: int
+    rebuild: bool
     dry: bool
+    progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
         self.rows = list[StoredRow]()
@@ -141,7 +147,7 @@ class _TreeBuilder:
         for tree, ids in self.passages.items():
             clustered, changed = self._count_changes(tree, ids)
             self.report.changed += changed
-            if changed > _MAX_CHANGED * clustered:
+            if self.rebuild or changed > _MAX_CHANGED * clustered:
                 self.new_trees.add(tree)
         self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
@@ -252,11 +258,11 @@ class _TreeBuilder:
         """Add a row for each cluster's summary: the old one, or the model's if the members have changed."""
         requests: dict[str, PassageRequest] = {}
         for cluster in clusters:
-            old = self.old_tree.nodes.get(cluster.id)
+            old = None if self.rebuild else self.old_tree.nodes.get(cluster.id)
             if old is None or old.metadata[RAPTOR]["digest"] != self._members_digest(cluster):
                 passage = Document(self._joined_text(cluster, self.max_tokens))
                 requests[cluster.id] = self.asker.request(_CLUSTER, passage, cluster.id)
-        replies = self.asker.answer(list(requests.values()), self.report, dry=self.dry)
+        replies = self.asker.answer(list(requests.values()), self.report, self.progress, dry=self.dry)
         for cluster in clusters:
             digest = self._members_digest(cluster)
             if cluster.id not in requests:

@@ -14,8 +14,6 @@ from rag_kit.indexing.document_index.rows import document
 from rag_kit.indexing.document_index.state import Connection, select_in
 from rag_kit.indexing.searched import RAPTOR
 
-_WIDTH = 100  # of a printed line
-
 
 class Leaf(NamedTuple):
     """A passage below a summary: its row number, its beginning, and whether its text is still as it was summarised."""
@@ -72,25 +70,28 @@ class RaptorTree:
         below = {member for _, member in self.edges}
         return [key for key in self.nodes if key not in below]
 
-    def show(self) -> str:
-        """Write the tree as text, in lines of at most 100 characters."""
+    def show(self, depth: int | None = None, width: int = 100) -> str:
+        """Write the tree as text: ``depth`` levels (default: all), in lines of at most ``width`` characters."""
         top = max((node.metadata["level"] for node in self.nodes.values()), default=0)
         lines = [f"tree of {top} levels: {len(self.leaves)} passages, {len(self.nodes)} summaries"]
-        lines += [line for root in self.roots for line in self._lines(root)]
-        return "\n".join(line[:_WIDTH] for line in lines)
+        lines += [line for root in self.roots for line in self._lines(root, "", depth)]
+        return "\n".join(line[:width] for line in lines)
 
     __str__ = show
 
-    def _lines(self, key: str, indent: str = "") -> Iterator[str]:
-        """Yield a line for a node and each node below it."""
+    def _lines(self, key: str, indent: str, depth: int | None) -> Iterator[str]:
+        """Yield a line for a node and each node below it, ``depth`` levels deep (``None``: all)."""
+        if depth == 0:
+            return
         node = self.nodes.get(key)
         if node is None:
             text = self.leaves[key].begins if key in self.leaves else "(no longer in the index)"
             yield f"{indent}- {' '.join(clean_text(text).split())}"
             return
         yield f"{indent}[{node.metadata['level']}] {' '.join(clean_text(node.page_content).split())}"
+        depth_below = None if depth is None else depth - 1
         for member in node.metadata["members"]:
-            yield from self._lines(member, f"{indent}  ")
+            yield from self._lines(member, f"{indent}  ", depth_below)
 
 
 def short_hash(digest: bytes) -> str:

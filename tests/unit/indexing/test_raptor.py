@@ -148,14 +148,16 @@ def test_clusters_are_made_anew_when_many_passages_changed(tmp_path):
 
 
 def test_the_same_seed_gives_the_same_tree(tmp_path):
-    """Same passages, model and seed: the same tree, as printed."""
-    one, _ = made(tmp_path / "one", seed=7)
+    """Same passages, model and seed: the same tree, as printed; and rebuild makes the same again without a call."""
+    one, model = made(tmp_path / "one", seed=7)
     two, _ = made(tmp_path / "two", seed=7)
     tree = RaptorTree.read(one)
     assert str(tree) == str(RaptorTree.read(two))
+    again = build_raptor(one, model, seed=7, rebuild=True, **SMALL)
+    assert (again.calls, again.reused) == (0, len(tree.nodes)) and str(RaptorTree.read(one)) == str(tree)
     lines = str(tree).splitlines()
     assert lines[0].endswith(f"32 passages, {len(tree.nodes)} summaries") and max(map(len, lines)) <= 100
-    assert any("- 月球 轨道" in line for line in lines)
+    assert any("- 月球 轨道" in line for line in lines) and len(tree.show(1).splitlines()) == 2
     assert len(tree.edges) == sum(len(node.metadata["members"]) for node in tree.nodes.values())
 
 
@@ -287,7 +289,7 @@ def test_a_model_that_fails_loses_nothing(tmp_path):
     with OpenAIServer([lambda request: reply(request.prompt), error(401)]) as server:
         other = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test", max_retries=0)
         with pytest.raises(ModelUnauthorizedError):
-            build_raptor(index, other, max_concurrency=1, **SMALL)
+            build_raptor(index, other, rebuild=True, max_concurrency=1, **SMALL)
     tree = RaptorTree.read(index)
     assert str(tree).splitlines()[1] == before.splitlines()[1]
     assert build_raptor(index, model).failed == 0
