@@ -9,6 +9,7 @@ from typing import Any
 from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
+from rag_kit.text.evidence.questions import terms
 from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.values.reading import find_values
 
@@ -39,6 +40,7 @@ _VAGUE = re.compile(
 )
 _TAG = re.compile(r"^[\s*#>|-]*([^\s:：*|][^:：\n]{0,39}?)\**\s*[:：]\s*(\S[^\n]{0,79})$", re.MULTILINE)
 _ASK = {"en": 'What belongs in the gap: "{}"?', "zh": "“{}”，空缺处是什么？"}
+_JOIN = {"en": " And: ", "zh": "另外："}
 
 
 def represent_summary(prompt: Prompt) -> dict[str, Any]:
@@ -85,13 +87,27 @@ def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
-    """Write no question: to see what two passages say together takes a language model."""
-    return {"questions": []}
+    """Join a question on the first passage and one on the second, about something else, into one question."""
+    if len(prompt.passages) < 2:
+        return {"questions": []}
+    first, second = prompt.passages[:2]
+    known = set(terms(first.text))
+    others = [item for item in _questions(second) if set(terms(item["question"])) - known]
+    joined = []
+    for item in _questions(first):
+        with_other_answer = [other for other in others if other["answers"] != item["answers"]]
+        if with_other_answer:
+            joined.append(_join_questions(item, with_other_answer[0]))
+    return {"questions": joined[: prompt.number("count", 1)]}
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
-    """Answer a question from each passage alone."""
-    answers = list(filter(None, (extract_answer(prompt.request, [passage]) for passage in prompt.passages)))
+    """Answer each half of a joined question from each passage alone; all are needed if each answers a half."""
+    halves = re.split("|".join(_JOIN.values()), prompt.request)
+    answers: list[str] = []
+    for passage in prompt.passages:
+        of_halves = (extract_answer(half, [passage]) for half in halves)
+        answers += [text for text in of_halves if text][:1]
     return {
         "answerable": bool(answers),
         "answer": " ".join(answers)[:_MAX_ANSWER],
@@ -117,3 +133,14 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
         if _MIN_CHARS[language] <= len(text) <= _MAX_CHARS[language] and text.count(answer) == 1:
             question = _ASK[language].format(f"{text[:start]}____{text[end:]}".replace('"', "'"))
             yield {"question": question, "answers": [answer], "reference": text, "quotes": [text]}
+
+
+def _join_questions(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Join two questions into one, which `generate_check` takes apart again."""
+    language = detect_language(item["question"])
+    return {
+        "question": f"{item['question']}{_JOIN[language]}{other['question']}",
+        "answers": [*item["answers"], *other["answers"]],
+        "reference": f"{item['reference']}{'' if language == 'zh' else ' '}{other['reference']}",
+        "quotes": [*item["quotes"], *other["quotes"]],
+    }

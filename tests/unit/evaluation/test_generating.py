@@ -271,7 +271,7 @@ async def test_the_embedded_model_writes_in_both_languages():
     documents = [*DOCUMENTS, Document(ZH, id="zh")]
     found = generate(documents, "extractive", n=4)
     assert {example.tags["language"] for example in found} >= {"en", "zh"}
-    assert {example.tags["type"] for example in found} == {"single_hop"}
+    assert {example.tags["type"] for example in found} == {"single_hop", "multi_hop"}
     zh = next(example for example in found.filter(language="zh"))
     assert "____" in zh.question and zh.answers == ("1912年",) and zh.relevant == {"zh": 1}
     assert list(await agenerate(documents, "extractive", n=4)) == list(found)
