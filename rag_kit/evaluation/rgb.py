@@ -278,7 +278,9 @@ def _read_questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]
     """Yield kind, language and record of each question; the first file found for a kind is read."""
     names_by_kind = {"plain": ["{}_refine", "{}", "{}_fact"], "integration": ["{}_int"], "wrong": ["{}_fact"]}
     for language, (kind, names) in product(("en", "zh"), names_by_kind.items()):
-        path = find_file(folder, *(f"{name.format(language)}.json" for name in names))
+        stems = [name.format(language) for name in names]
+        endings = ("json", "jsonl", "json.gz", "jsonl.gz")
+        path = find_file(folder, *(f"{stem}.{ending}" for stem in stems for ending in endings))
         for where, record in read_jsonl(path) if path else ():
             missing = {"id", "query", "answer", "positive", "negative"} - set(record)
             if missing or (kind == "wrong" and "positive_wrong" not in record):

@@ -216,7 +216,7 @@ def test_a_cap_that_is_reached(folder: Path, capsys: pytest.CaptureFixture[str])
         ((*OWN, "--min", "ours_answer_found=nan"), "argument --min: 'nan' is no number"),
         ((*OWN, "--min", "ours_answer_found=x"), "such as mrr=0.8"),
         ((*OWN, "--min", "mrrr=0.5"), "unknown metric 'mrrr'"),
-        ((*OWN, "--max-concurrency", "0"), "max_concurrency is 0"),
+        ((*OWN, "--max-concurrency", "0"), "max_concurrency=0 was given"),
         ((*OWN, "--out", "set.jsonl"), "holds something else"),
         ((*OWN, "--out", "docs"), "holds something else"),
     ],

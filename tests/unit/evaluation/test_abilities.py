@@ -112,7 +112,7 @@ def rgb(folder: Path) -> Path:
     ]  # fmt: skip
     both = [{"id": 0, "query": "大本钟和卢浮宫在哪里？", "answer": ["伦敦", "巴黎"],
              "positive": [["大本钟在伦敦。"], ["卢浮宫在巴黎。"]], "negative": ["茶很热。"]}]  # fmt: skip
-    (folder / "en_fact.json").write_text("".join(f"{json.dumps(row)}\n" for row in fact), encoding="utf-8")
+    (folder / "en_fact.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in fact), encoding="utf-8")
     (folder / "zh_int.json").write_text("".join(f"{json.dumps(row)}\n" for row in both), encoding="utf-8")
     return folder
 
@@ -263,8 +263,8 @@ def test_wrong_arguments_are_refused(tmp_path, settings, part):
 
 def test_files_that_are_not_rgbs_are_named_by_line(tmp_path):
     """And a folder without any is refused."""
-    (tmp_path / "en_fact.json").write_text('{"id": 0, "query": "a", "answer": "b", "positive": "c"}')
-    with pytest.raises(InvalidInputError, match=r"en_fact\.json:1: no question of RGB"):
+    (tmp_path / "en_fact.jsonl").write_text('{"id": 0, "query": "a", "answer": "b", "positive": "c"}')
+    with pytest.raises(InvalidInputError, match=r"en_fact\.jsonl:1: no question of RGB"):
         abilities(ideal, tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInputError, match=r"a folder of RGB has en\.json"):
