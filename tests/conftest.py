@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -19,8 +20,9 @@ settings.register_profile("rag_kit", deadline=None, suppress_health_check=[Healt
 settings.load_profile("rag_kit")
 
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+sys.path.insert(0, str(TESTS))
 
 for _name, _value in {
     "LANGSMITH_TRACING": "false",
@@ -32,7 +34,7 @@ for _name, _value in {
     os.environ.setdefault(_name, _value)
 # No test speaks TLS. Each HTTP client would read 140 root certificates, 25 ms and more, and a chat model makes two.
 os.environ.pop("SSL_CERT_FILE", None)
-os.environ["SSL_CERT_DIR"] = str(Path(__file__).resolve().parent / "support")
+os.environ["SSL_CERT_DIR"] = str(TESTS / "support")
 for _name in ("RAG_KIT_CHAT_MODEL", "RAG_KIT_EMBEDDING_MODEL", "RAG_KIT_BASE_URL", "RAG_KIT_PROMPTS"):
     os.environ.pop(_name, None)
 
@@ -61,14 +63,28 @@ def data_folder() -> Path:
     return Path(os.environ.get("RAG_KIT_DATA", ROOT.parent / "shared" / "data"))
 
 
-def pytest_collection() -> None:
-    """Collect no garbage while tests are collected: nearly all that is made then stays."""
+def pytest_collection(session: pytest.Session) -> None:
+    """Collect no garbage while tests are collected: nearly all that is made then stays.
+
+    Each process of xdist begins at another place of the files to import: otherwise each would write the byte code of
+    every file at the same time as the others.
+    """
     gc.disable()
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        places = [session.config.invocation_params.dir / name.split("::")[0] for name in session.config.args]
+        files = sorted(
+            {file for place in places for file in (place, *place.rglob("test_*.py")) if file.is_file()}
+        )
+        start = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        for file in files[start:] + files[:start]:
+            if file.is_relative_to(TESTS):
+                with suppress(Exception, pytest.skip.Exception):  # collection says it again
+                    importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
     """Keep tests and imported modules out of garbage collections: millions of objects, a second each time."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

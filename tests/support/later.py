@@ -10,12 +10,14 @@ import pytest
 
 
 class _Later:
-    """Stands for a package, and imports it when an attribute is read."""
+    """Stands for a package, and imports it when an attribute is read, but not a private one (pytest reads some of all)."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 
 
