@@ -126,6 +126,7 @@ def ids_of(retriever: BaseRetriever) -> list[str | None]:
     return [doc.id for doc in retriever.invoke(QUESTION)]
 
 
+@pytest.mark.slow
 def test_a_spawned_process_takes_a_retriever() -> None:
     """The copy works where nothing of this process is there."""
     original = MADE["EnsembleRetriever"]()

@@ -331,7 +331,7 @@ _scalar = st.sampled_from(
 _where = filters(["year", "price", "flag", "topic", "tags", "nums", "day", "n", "no"], _scalar)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=_where)
 def test_any_filter(backend: Backend, where: dict[str, Any]) -> None:
     """Random filters: the same rows, or a FilterError; never an error of the store, never other rows."""

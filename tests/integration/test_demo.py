@@ -33,6 +33,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_demo_answers_two_and_declines_one(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """The English and the Chinese question are answered with quotes; the third is said not to be there."""
     assert demo.run() == 0

@@ -41,7 +41,7 @@ def judge_of(server: OpenAIServer) -> Judge:
     return Judge(llm, DeterministicFakeEmbedding(size=4))
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("language", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_calls_are_those_of_the_run_and_tokens_near(language: str) -> None:
     """Every metric's calls, of prompts adapted to Chinese too; tokens within a third, by Ragas's real prompts."""
     with OpenAIServer([answer]) as server:

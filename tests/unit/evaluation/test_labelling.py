@@ -45,7 +45,7 @@ def label_first(results, truth, n):
     return label(results, {case.id: truth[int(case.id[1:])] for case in cases})
 
 
-@pytest.mark.parametrize("labels", [10, 60])
+@pytest.mark.parametrize("labels", [10, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("share", "right"), [(0.33, 0.5), (0.33, 0.9), (0.05, 0.8), (0.95, 0.95)])
 def test_intervals_cover_the_truth(labels, share, right):
     """In at least 93 of 100 draws, whatever the judge is worth, also where nearly all answers are of one kind."""
@@ -58,7 +58,7 @@ def test_intervals_cover_the_truth(labels, share, right):
     assert hits / draws >= 0.93
 
 
-@pytest.mark.parametrize("labels", [10, 60])
+@pytest.mark.parametrize("labels", [10, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("changed", "right"), [(0.1, 0.6), (0.4, 0.9), (0.02, 0.5)])
 def test_intervals_of_differences_cover_the_truth(labels, changed, right):
     """Make two pipelines of which one is worse on some questions and equal on the rest."""

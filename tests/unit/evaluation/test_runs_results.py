@@ -162,6 +162,7 @@ def test_money_of_rows() -> None:
     assert results.money() == [1.0, None]
 
 
+@pytest.mark.slow
 def test_neither_saving_nor_resuming_holds_what_a_folder_has_a_second_time(tmp_path: Path) -> None:
     """Lines are written one by one, and a record that a row has taken over is let go of."""
     questions = [Example(f"q{number}", f"Question {number}?", answers=("Yes",)) for number in range(200)]

@@ -118,6 +118,7 @@ def test_a_table_is_tested_column_by_column() -> None:
     assert tests == [sign_flip_test(column) for column in table.T]
 
 
+@pytest.mark.slow
 def test_size_under_the_null() -> None:
     """About one in twenty of 200 pairs of equally good systems is called different, not more."""
     rng = np.random.default_rng(8)

@@ -190,7 +190,7 @@ def test_hops_go_on_with_what_was_found_and_end_by_themselves() -> None:
     queries=st.lists(st.sampled_from(["a fan?", "b fan?", "c fan?", "", "A FAN?"]), min_size=1, max_size=12),
     most=st.integers(1, 10),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_hops_always_end(queries: list[str], most: int) -> None:
     """Whatever the model asks, there are at least one and at most max_hops searches, none of them twice."""
     found = fixed(TEXTS[1])

@@ -134,7 +134,7 @@ def test_an_id_that_names_no_single_user_is_refused(user_id: str) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_each_user_has_one_namespace(user_id: str) -> None:
     """A namespace is made of three parts that any store takes, and names one user; or the id is refused."""
     try:
@@ -200,7 +200,7 @@ def test_a_masked_question_is_what_is_remembered() -> None:
     new=st.lists(st.text(max_size=2000), max_size=20),
     most=st.integers(1, 10),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_facts_are_bounded_and_unlike(known: list[str], new: list[str], most: int) -> None:
     """Never more than allowed, never longer than allowed, one line each, no new one twice."""
     facts = merge_facts(known, [*new, *new], " ".join(new), most)

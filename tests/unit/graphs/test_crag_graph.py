@@ -148,7 +148,7 @@ def test_thresholds_of_the_run(context: dict[str, float], action: str) -> None:
     assert graph(0.1).invoke(QUESTION, context=context)["action"] == action
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.floats(-1, 1), max_size=6),
     st.floats(-1, 1),

@@ -73,7 +73,7 @@ def erratic(seed: int) -> ByTask:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 10_000),
     st.integers(1, 4),
@@ -106,7 +106,7 @@ def test_paper_ends_for_any_labels(
     )  # an unusable verdict is asked for up to three times
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 3), st.sampled_from(["soft", "hard"]))
 def test_reflect_ends_for_any_verdicts(seed: int, rounds: int, generations: int, constraint: str) -> None:
     """Rounds and generations stay within the settings."""
@@ -134,7 +134,7 @@ def steady() -> ByTask:
     )
 
 
-@pytest.mark.parametrize("max_calls", [0, 2, 3, 4, 5, 6, 7, 10, 13, 20, 29])
+@pytest.mark.parametrize("max_calls", [0, 2, 3, 5, 7, 13, 29])
 def test_the_best_so_far_is_given_at_any_cap_of_calls(max_calls: int) -> None:
     """Wherever the cap is reached: an answer, a note, never a call too many, the same each time.
 
@@ -208,7 +208,7 @@ def never_content() -> Any:
     )
 
 
-@pytest.mark.parametrize("max_calls", range(1, 12))
+@pytest.mark.parametrize("max_calls", [1, 2, 3, 5, 8, 11])
 def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
     """An ungraded answer is given with a note; without any answer the cap is an error."""
     graph = build_self_rag(Endless(), never_content(), mode="reflect", output="full")
@@ -256,7 +256,7 @@ def test_settings_have_bounds() -> None:
             graph.invoke({"question": "What?"}, context={name: value})
 
 
-@pytest.mark.parametrize("mode", ["paper", "reflect"])
+@pytest.mark.parametrize("mode", ["paper", pytest.param("reflect", marks=pytest.mark.slow)])
 def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> None:
     """Twenty segments, or ten rounds of ten generations, reach no recursion limit."""
     graph = build_self_rag(Endless(), never_content(), mode=mode, output="full")

@@ -37,7 +37,7 @@ def found(index: BM25Index, query: str, k: int = 4, **arguments: Any) -> list[st
     return [doc.page_content for doc, _ in index.search(query, k, **arguments)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=12).filter(lambda texts: any(texts)), WORDS)
 def test_okapi_equals_rank_bm25(texts: list[str], query: str) -> None:
     """The okapi variant gives rank_bm25's scores within 1e-9, negative and repeated terms included."""
@@ -67,7 +67,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(OPERATIONS, VARIANTS, WORDS)
 def test_scores_after_any_writes_are_those_of_a_fresh_build(
     operations: list[Any], variant: Any, query: str
@@ -285,7 +285,7 @@ def test_writers_in_parallel_lose_nothing() -> None:
 # Weighted terms, and the bound of a score
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=20), WORDS, VARIANTS)
 def test_weight_one_is_the_plain_search(texts: list[str], query: str, variant: str) -> None:
     """With the number of its occurrences as each term's weight, the result is that of the query."""
@@ -298,7 +298,7 @@ def test_weight_one_is_the_plain_search(texts: list[str], query: str, variant: s
     assert all(score <= hits.maximum * (1 + 1e-5) for _, score in hits)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(WORDS, min_size=1, max_size=20),
     st.dictionaries(st.sampled_from("abcdefghz"), st.just(0.0) | st.floats(1e-6, 100), max_size=5),

@@ -155,7 +155,7 @@ def test_a_bounded_number_of_files_is_on_the_cluster_at_a_time(client: Any, tmp_
     """However many files there are, the scheduler knows of few; all of them are read, in their order."""
     docs = tmp_path / "docs"
     docs.mkdir()
-    for number in range(300):
+    for number in range(150):
         (docs / f"{number:03}.txt").write_text(f"note {number}")
     most = [0]
 
@@ -164,7 +164,7 @@ def test_a_bounded_number_of_files_is_on_the_cluster_at_a_time(client: Any, tmp_
             most.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
     report = on(client, docs, tmp_path / "index", progress=progress)
-    assert report.added == 300 and 0 < max(most) < 100
+    assert report.added == 150 and 0 < max(most) < 100
 
 
 class Locked(Embeddings):

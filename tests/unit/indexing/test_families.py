@@ -228,7 +228,7 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(text=TEXTS, window=st.booleans())
 def test_children_stand_in_their_spans(text: str, window: bool) -> None:
     """Each child is what stands at its place, inside its parent's span; all visible text is covered."""

@@ -39,7 +39,7 @@ def given_vectors(vectors: list[Any]) -> Callable[[list[str]], list[Any]]:
     return lambda texts: [vectors[int(text)] for text in texts]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(VECTORS, st.dictionaries(st.sampled_from("abcdefz"), st.floats(0.001, 100), max_size=5), st.data())
 def test_scores_are_inner_products(
     vectors: list[dict[str, float]], query: dict[str, float], data: st.DataObject

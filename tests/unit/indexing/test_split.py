@@ -71,14 +71,14 @@ def spans_are_right(text: str, size: int, overlap: int, markdown: bool = True) -
     assert all(flag or text[place].isspace() for place, flag in enumerate(covered))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=TEXTS, size=st.integers(20, 300), share=st.floats(0, 0.5), markdown=st.booleans())
 def test_no_text_is_lost_whatever_the_text(text, size, share, markdown):
     """Spans are in order, not blank, within the size and the overlap, and hold every visible character."""
     spans_are_right(text, size, int(size * share), markdown)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     lines=st.lists(LINES, max_size=25),
     size=st.sampled_from([60, 120, 200, 500]),
@@ -96,7 +96,7 @@ def test_no_sentence_is_cut_that_fits_into_a_chunk(lines, size, overlap):
             assert not any(sentence.start < cut < sentence.end for cut in cuts), sentence
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     characters=st.lists(
         st.sampled_from(["e\u0301", "👩\u200d👧", "👍🏽", "葛\U000e0100", "ก็", "x"]), max_size=150

@@ -62,7 +62,7 @@ def test_with_a_history_nothing_is_unclear(question: str) -> None:
 
 
 @given(st.text(max_size=3000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_text_has_a_kind(text: str) -> None:
     """Never an exception, always a known kind, and bounded work."""
     kind = question_kind(text)
@@ -161,7 +161,7 @@ def test_the_longest_words_of_the_question(question: str, words: list[str]) -> N
     assert keywords(question) == words
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.text(min_size=1, max_size=300).filter(str.strip))
 def test_at_most_three_whatever_the_question(question: str) -> None:
     """Never more than three, never none, no repeats."""

@@ -326,7 +326,7 @@ async def test_functions_of_many_kinds() -> None:
     st.floats(-1, 1),
     st.integers(1, 6),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_selection_properties(scores: dict[str, float], threshold: float, most: int) -> None:
     """The chosen sources fit, are sorted and are never fewer than possible."""
     chosen = [choice.name for choice in choose(scores, threshold, most, str)[0]]

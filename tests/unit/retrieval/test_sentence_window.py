@@ -132,7 +132,7 @@ def written() -> Iterator[SentenceWindowRetriever]:
         yield retriever
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     hits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8)), max_size=12),
     window=st.integers(0, 3),

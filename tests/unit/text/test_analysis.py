@@ -172,7 +172,9 @@ def test_import_loads_no_dictionary() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("missing", ["", "sys.modules['rjieba'] = None; "])
+@pytest.mark.parametrize(
+    "missing", ["", pytest.param("sys.modules['rjieba'] = None; ", marks=pytest.mark.slow)]
+)
 def test_the_first_chinese_text_blocks_no_event_loop(missing: str) -> None:
     """rjieba's dictionary is part of its module; jieba's file is read when an analyzer is made, not by a call."""
     code = (

@@ -222,7 +222,7 @@ def test_hostile_answers_are_bounded(answer: str) -> None:
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=3))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_quotes_are_always_verbatim(answer: str, passages: list[str]) -> None:
     """For any text, a quote is the span of the passage that its offsets name."""
     for citation in check_citations(answer + " [1][2].", passages).citations:
