@@ -251,9 +251,8 @@ def _is_misspelling(key: str, name: str) -> bool:
 def _declared_fields(builder: Any) -> set[str]:
     """Return the names of the configurable fields that the retriever and the models of a graph declare."""
     bodies = (getattr(spec.runnable, "body", None) for spec in builder.nodes.values())
-    owners = (
-        getattr(body, "__self__", None) for body in bodies
-    )  # the `RagNodes` whose methods the bodies are
+    # the `RagNodes` whose methods the bodies are
+    owners = (getattr(body, "__self__", None) for body in bodies)
     parts = (part for owner in owners if owner is not None for part in vars(owner).values())
     return {field.id for part in parts if isinstance(part, Runnable) for field in part.config_specs}
 
@@ -264,6 +263,7 @@ def _note_misspelled(schema: type[RagContext], configurable: Mapping[str, Any], 
     meant = {
         key: name
         for key in configurable.keys() - names
+        if not key.startswith("__")  # LangGraph's own: a dozen in each run
         for name in names - _MODEL_FIELDS
         if _is_misspelling(key, name)
     }
