@@ -10,7 +10,7 @@ import pytest
 
 
 class _Later:
-    """Stands for a package, and imports it when an attribute is read, but not a private one (pytest reads some of all)."""
+    """Stands for a package, and imports it when an attribute is read, not for a private one that pytest looks for."""
 
     def __init__(self, name: str) -> None:
         self._name = name

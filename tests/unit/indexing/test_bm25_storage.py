@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
+from support.forked import exit_codes, needs_fork
 
 from rag_kit.documents import files
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
@@ -120,33 +121,29 @@ def test_left_over_of_a_crash_is_removed_later(saved: Path) -> None:
     assert fresh.exists()
 
 
-_KILLED = """
-import os, sys
-from rag_kit.documents import files
-from rag_kit.indexing.bm25 import storage
-from rag_kit.indexing.bm25.index import BM25Index
-moment = int(sys.argv[2])
-count = 0
-def die(event, arguments):
-    global count
-    if event in ("open", "os.rename", "os.remove") and ".tmp" in str(arguments[0]):
-        count += 1
-        if count == moment:
-            os._exit(9)
-index = BM25Index.from_texts([f"new text {n}" for n in range(3000)])
-if moment == 3:
-    files.os.fsync = lambda number: os._exit(9)
-sys.addaudithook(die)
-index.save(sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("moment", [1, 2, 3, 99])
-def test_death_while_saving_leaves_old_or_new(saved: Path, moment: int) -> None:
+@needs_fork
+def test_death_while_saving_leaves_old_or_new(saved: Path) -> None:
     """A process that dies before opening, before renaming or before flushing leaves a whole index."""
-    done = subprocess.run([sys.executable, "-c", _KILLED, str(saved), str(moment)], check=False)
-    assert done.returncode == (0 if moment == 99 else 9)
-    assert len(BM25Index.load(saved)) == (3000 if moment == 99 else 4)
+    index = BM25Index.from_texts([f"new text {n}" for n in range(3000)])
+
+    def save(moment: int) -> None:
+        count = 0
+
+        def die(event: str, arguments: Any) -> None:
+            nonlocal count
+            if event in ("open", "os.rename", "os.remove") and ".tmp" in str(arguments[0]):
+                count += 1
+                if count == moment:
+                    os._exit(9)
+
+        if moment == 3:
+            files.os.fsync = lambda number: os._exit(9)  # type: ignore[assignment]
+        sys.addaudithook(die)
+        index.save(saved)
+
+    for moment, code, held in ((1, 9, 4), (2, 9, 4), (3, 9, 4), (99, 0, 3000)):
+        assert exit_codes(partial(save, moment)) == [code]
+        assert len(BM25Index.load(saved)) == held, moment
 
 
 @pytest.mark.parametrize("kind", [BM25Index, SparseIndex])

@@ -34,10 +34,10 @@ later("distributed")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """A client of two workers of one thread each."""
+    """A client of one worker of one thread; each more takes seconds of processor time to start."""
     from rag_kit.indexing.cluster.connecting import cluster_client
 
-    with cluster_client(2, None) as client:
+    with cluster_client(1, None) as client:
         yield client
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,9 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
+from support.forked import exit_codes, needs_fork
 
+import rag_kit.indexing.document_index.writing as writing
 from rag_kit.cli.main import main
 from rag_kit.documents import explain
 from rag_kit.errors import InvalidInputError
@@ -215,6 +215,7 @@ def test_an_export_that_fails_leaves_no_file(folder: Path, monkeypatch: pytest.M
         assert export_chunks(index, path) == 4
 
 
+@needs_fork
 @pytest.mark.folder
 def test_a_kill_during_import_leaves_all_or_nothing(folder: Path, tmp_path: Path) -> None:
     """kill -9 just before the commit: nothing is changed, and the same import works afterwards."""
@@ -222,19 +223,13 @@ def test_a_kill_during_import_leaves_all_or_nothing(folder: Path, tmp_path: Path
     with DocumentIndex.open(folder) as index:
         lines = [json.dumps({"id": one.id, "text": mend(one.page_content)}) for one in index.get(index.ids())]
     path.write_text("\n".join(lines))
-    code = f"""
-import os
-import rag_kit.indexing.document_index.writing as writing
-from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.correcting import import_chunks
-writing._write_records = lambda *given: os.kill(os.getpid(), 9)
-from support.embedding import WordEmbeddings
-with DocumentIndex.open({str(folder)!r}, mode="w", embeddings=WordEmbeddings()) as index:
-    import_chunks(index, {str(path)!r})
-"""
-    tests = str(Path(__file__).resolve().parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
-    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == -9
+
+    def dying() -> None:
+        writing._write_records = lambda *given: os.kill(os.getpid(), 9)
+        with DocumentIndex.open(folder, mode="w", embeddings=WordEmbeddings()) as index:
+            import_chunks(index, path)
+
+    assert exit_codes(dying) == [-9]
     assert texts(folder) == before
     with DocumentIndex.open(folder, mode="w", embeddings=WordEmbeddings()) as index:
         assert import_chunks(index, path).corrected == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
 import random
 import shutil
@@ -12,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.embedding import WordEmbeddings
+from support.forked import FORK, in_child, needs_fork
 
 import rag_kit.indexing.document_index.writing as writing
 import rag_kit.indexing.ingestion.run as run
@@ -34,20 +34,6 @@ from rag_kit.errors import (
 )
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.document_index.folder import explanation
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-FORK: Any = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
-
-
-def in_child(function: Callable[[], Any]) -> Any:
-    """Call a function in a forked process and give what it returns."""
-    answers = FORK.Queue()
-    process = FORK.Process(target=lambda: answers.put(function()), daemon=True)
-    process.start()
-    answer = answers.get(timeout=60)
-    process.join(60)
-    assert process.exitcode == 0
-    return answer
 
 
 def found(index: DocumentIndex) -> list[str]:

@@ -49,7 +49,7 @@ def cut(text: str, name: Any, **fields: Any) -> list[Document]:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(text="x" * 70, size=20, share=2)
 @example(text="x" * 70 + "The pump runs. " + "x" * 70, size=20, share=1)
 @example(text="x" * 160 + "\n\n" + "x" * 60, size=20, share=2)
@@ -78,7 +78,7 @@ def test_chunks_are_exact_cover_everything_and_are_bounded(
     assert [chunk.metadata["chunk"] for chunk in chunks] == list(range(len(chunks)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(text=TEXTS, size=st.integers(20, 60))
 def test_tokens_are_counted_by_a_function(text: str, size: int) -> None:
     """Whatever counts: here bytes, of which a Chinese character has three."""

@@ -8,8 +8,7 @@ import os
 import pickle
 import sqlite3
 import stat
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openai import ChatOpenAI
+from support.forked import exit_codes, needs_fork
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models import JsonCache
@@ -134,25 +134,17 @@ def test_what_is_in_it_is_never_executed(path: Path) -> None:
             cache.get([key])
 
 
-_CHILD = """
-import sys
-from rag_kit.models import JsonCache
-cache = JsonCache(sys.argv[1])
-for n in range(150):
-    cache.put({f"{sys.argv[2]}-{n}": n})
-    assert cache.get([f"{sys.argv[2]}-{n}"])
-"""
-
-
+@needs_fork
 def test_processes_share_one(path: Path) -> None:
     """Two processes make and fill one file at the same time; nothing is lost."""
-    children = [
-        subprocess.Popen([sys.executable, "-c", _CHILD, str(path), name], stderr=subprocess.PIPE, text=True)
-        for name in ("one", "two")
-    ]
-    for child in children:
-        _, problem = child.communicate(timeout=120)
-        assert child.returncode == 0, problem
+
+    def fill(name: str) -> None:
+        cache = JsonCache(path)
+        for n in range(150):
+            cache.put({f"{name}-{n}": n})
+            assert cache.get([f"{name}-{n}"])
+
+    assert exit_codes(partial(fill, "one"), partial(fill, "two")) == [0, 0]
     assert len(JsonCache(path)) == 300
 
 

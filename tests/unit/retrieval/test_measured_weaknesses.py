@@ -11,10 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[2]
 ROWS = range(1, 26)
 
 
+@pytest.mark.slow
 def test_row_25_nothing_undeclared_is_needed():
     """Every retriever works where lark, langchain-classic and langchain-community are not installed."""
     code = """
