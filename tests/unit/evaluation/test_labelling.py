@@ -87,13 +87,9 @@ def test_a_good_judge_narrows_the_interval():
 
 def test_the_estimate_is_that_of_the_paper():
     """By hand: 10 labels of 20 answers, lambda = cov / ((1 + n / N) var)."""
-    values = dict(enumerate([1.0, 0.0] * 10))
-    labels = dict(enumerate([1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0]))
-    every, truth, guess = (
-        np.array(list(values.values())),
-        np.array(list(labels.values())),
-        np.array([1.0, 0.0] * 5),
-    )
+    every = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, *[1.0, 0.0] * 5])
+    truth = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0])
+    values, labels, guess = dict(enumerate(every)), dict(enumerate(truth)), every[:10]
     trust = np.cov(truth, guess)[0, 1] / (2 * every.var(ddof=1))
     expected = trust * every[10:].mean() + (truth - trust * guess).mean()
     assert labelled_mean(values, labels).mean == pytest.approx(expected, abs=1e-12)
@@ -107,6 +103,9 @@ def test_scales_without_ends_and_all_labelled():
     no_end = labelled_mean(values, {key: values[key] for key in range(12)}, (0.0, None))
     assert no_end.low < no_end.mean < no_end.high <= 5
     assert labelled_mean(values, {key: values[key] for key in range(9)}) is None
+    greatest = dict.fromkeys(range(20), 4.0)  # difference
+    found = labelled_mean(greatest, dict.fromkeys(range(10), 4.0), (1.0, 5.0), of_differences=True)
+    assert found.low < found.high == 4.0
 
 
 def test_cases_are_drawn_at_random_and_alike_for_two_runs():
