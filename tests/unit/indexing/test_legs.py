@@ -296,13 +296,14 @@ def write_on(folder: Path) -> None:
             index.flush()
 
 
-def test_kills_leave_whole_legs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_kills_leave_whole_legs(kills: int, tmp_path: Path) -> None:
     """After kill -9 at any moment each leg finds what the store holds, and is whole."""
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this system cannot fork")
     folder, chance = tmp_path / "i", random.Random(20261129)
     made(folder, legs=["trigram", "sparse"]).close()
-    for _ in range(8):
+    for _ in range(kills):
         process = multiprocessing.get_context("fork").Process(target=write_on, args=(folder,))
         process.start()
         time.sleep(0.1 + chance.random() / 4)

@@ -259,7 +259,8 @@ def read_on(folder: Path, errors: Any) -> None:
                     errors.put(text)
 
 
-def test_kills_and_readers_beside_a_writer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_kills_and_readers_beside_a_writer(kills: int, tmp_path: Path) -> None:
     """After kill -9 at any moment the leg is whole; another process reads right vectors all the time."""
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this system cannot fork")
@@ -269,7 +270,7 @@ def test_kills_and_readers_beside_a_writer(tmp_path: Path) -> None:
     reader = fork.Process(target=read_on, args=(folder, errors))
     reader.start()
     try:
-        for _ in range(5):
+        for _ in range(kills):
             writer = fork.Process(target=write_on, args=(folder,))
             writer.start()
             time.sleep(0.2 + chance.random() / 4)
