@@ -134,6 +134,7 @@ def test_a_spawned_process_takes_a_retriever() -> None:
         assert pool.apply_async(ids_of, (original,)).get(timeout=120) == ids_of(original)
 
 
+@pytest.mark.slow
 def test_copies_over_an_index_open_it_again(tmp_path: Path) -> None:
     """A copied or pickled retriever over an index works when the original is closed, and sees later writes."""
     with DocumentIndex.create(tmp_path / "index", embeddings=EMBEDDINGS) as index:

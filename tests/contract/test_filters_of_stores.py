@@ -331,6 +331,7 @@ _scalar = st.sampled_from(
 _where = filters(["year", "price", "flag", "topic", "tags", "nums", "day", "n", "no"], _scalar)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=_where)
 def test_any_filter(backend: Backend, where: dict[str, Any]) -> None:

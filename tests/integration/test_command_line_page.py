@@ -42,6 +42,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -88,6 +88,7 @@ def test_a_batch_is_as_large_as_the_endpoint_takes(monkeypatch: pytest.MonkeyPat
         assert len(server.requests) == 3
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_answer_is_one_bad_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -256,6 +256,7 @@ def test_json_holds_nothing_that_steers_a_terminal(folder: Path, capsys: pytest.
     assert "\x9b" not in out and "\u202e" not in out
 
 
+@pytest.mark.slow
 def test_doctor_tells_and_hides_the_key(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_get_provenance_is_a_copy() -> None:
     assert len(get_provenance(doc)["stages"]) == 1
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.dates(),

@@ -50,6 +50,7 @@ def test_the_worked_figures() -> None:
     assert pair.hits is None
 
 
+@pytest.mark.slow
 def test_the_worked_figures_of_hits() -> None:
     """McNemar p 1, oracle union 0.8; of hits both tests are one test."""
     found = compare([run("x", hit=FIRST), run("y", hit=SECOND)])

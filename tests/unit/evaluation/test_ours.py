@@ -310,6 +310,7 @@ def test_every_name_makes_its_metric():
         Citations("ours_other")
 
 
+@pytest.mark.slow
 async def test_bleu_and_rouge_are_right_for_chinese():
     """The libraries' sums on this kit's tokens: the seed's worked examples, identical and short texts, bad settings."""
     seed = OursBleu(order=2, tokens="words").compute("埃菲尔铁塔的高度为330米", "埃菲尔铁塔的高度是330米")

@@ -115,6 +115,7 @@ def test_an_unchanged_search_asks_nothing(found, tmp_path):
     assert again.to_json() == result.to_json()
 
 
+@pytest.mark.slow
 def test_a_search_is_the_same_in_one_sitting_or_in_many(found, tmp_path):
     """Which settings are tried does not depend on where a sitting ended."""
     result, _ = found
@@ -139,6 +140,7 @@ def test_another_search_in_the_folder_is_refused(found):
             search(folder, **given)
 
 
+@pytest.mark.slow
 def test_less_is_better_where_the_metric_says_so(tmp_path):
     """The winner of an error rate is the lowest."""
     result = search(tmp_path, metric=Wrong())
@@ -146,6 +148,7 @@ def test_less_is_better_where_the_metric_says_so(tmp_path):
     assert result.verdict.startswith("The best setting is better: -0.")
 
 
+@pytest.mark.slow
 def test_luck_is_called_luck(tmp_path):
     """Settings that differ by chance only: somebody wins, and the verdict says that it is noise."""
 
@@ -167,6 +170,7 @@ def test_a_default_that_is_not_beaten_stays(tmp_path):
     assert result.set_aside is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optunas", [False, True])
 def test_other_rules_of_giving_up(tmp_path, optunas):
     """A pruner of Optuna's gives bad settings up; without one every setting answers every question."""

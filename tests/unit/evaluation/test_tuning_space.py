@@ -62,6 +62,7 @@ def values_of(result, name="x"):
     return [trial.settings[name] for trial in result.trials]
 
 
+@pytest.mark.slow
 def test_better_regions_are_searched_more(tmp_path):
     """Proposals follow the scores, in the direction of the metric; none comes twice."""
 

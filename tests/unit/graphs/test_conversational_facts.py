@@ -133,6 +133,7 @@ def test_an_id_that_names_no_single_user_is_refused(user_id: str) -> None:
         made.invoke({"question": "Who?"}, context={"user_id": user_id})
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 @settings(max_examples=40, deadline=None)
 def test_each_user_has_one_namespace(user_id: str) -> None:

@@ -74,6 +74,7 @@ def erratic(seed: int) -> ByTask:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 10_000),
@@ -107,6 +108,7 @@ def test_paper_ends_for_any_labels(
     )  # an unusable verdict is asked for up to three times
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 3), st.sampled_from(["soft", "hard"]))
 def test_reflect_ends_for_any_verdicts(seed: int, rounds: int, generations: int, constraint: str) -> None:
@@ -257,6 +259,7 @@ def test_settings_have_bounds() -> None:
             graph.invoke({"question": "What?"}, context={name: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["paper", "reflect"])
 def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> None:
     """Twenty segments, or ten rounds of ten generations, reach no recursion limit."""

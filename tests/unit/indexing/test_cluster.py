@@ -108,6 +108,7 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
     assert "b.other" in dict(on(client, docs, tmp_path / "three").failed), "workers forget readers"
 
 
+@pytest.mark.slow
 def test_models_behind_endpoints_are_called_by_this_process(
     client: Any, docs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_file_that_kills_its_worker_three_times_is_left_out_alone(
     assert dump(tmp_path / "one") == dump(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_bounded_number_of_files_is_on_the_cluster_at_a_time(client: Any, tmp_path: Path) -> None:
     """However many files there are, the scheduler knows of few; all of them are read, in their order."""
     docs = tmp_path / "docs"

@@ -494,6 +494,7 @@ def whole(index: Path) -> int:
         return len(opened.sources())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["2m", "4m"])
 def test_no_room_on_the_device(many: Path, small: Path, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
     """Whether the store or what is derived finds no room: searches go on, and the next run finishes."""
@@ -510,6 +511,7 @@ def test_no_room_on_the_device(many: Path, small: Path, monkeypatch: pytest.Monk
     assert (report.unchanged, report.added) == (held, FILES - held) and whole(small / "index") == FILES
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_half_way(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of the third group: the two before stay, and the next run does the rest."""
     monkeypatch.setattr(run, "_GROUP", 100)

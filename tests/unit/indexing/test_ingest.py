@@ -361,6 +361,7 @@ def test_files_are_read_while_others_are_embedded(
         assert index.verify().ok and len(dict.fromkeys(rows)) == 41
 
 
+@pytest.mark.slow
 def test_an_endpoint_gets_several_requests_at_once(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ def test_ingest_with_a_leg(tmp_path: Path) -> None:
             assert index.legs == legs
 
 
+@pytest.mark.slow
 def test_legs_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A misspelt word is found by ``--pipeline trigram`` in an index that ``--legs trigram`` made."""
     (tmp_path / "pump.md").write_text("# Pump\n\nThe centrifugal pump starts at 40 degrees.")

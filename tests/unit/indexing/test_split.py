@@ -71,6 +71,7 @@ def spans_are_right(text: str, size: int, overlap: int, markdown: bool = True) -
     assert all(flag or text[place].isspace() for place, flag in enumerate(covered))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(text=TEXTS, size=st.integers(20, 300), share=st.floats(0, 0.5), markdown=st.booleans())
 def test_no_text_is_lost_whatever_the_text(text, size, share, markdown):

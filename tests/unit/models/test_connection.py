@@ -119,6 +119,7 @@ def failures(url: str, **limits: Any) -> list[ModelError]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.usefixtures("page")
 def test_a_reset_connection_to_plain_http_may_want_tls(scheme: str) -> None:

@@ -61,6 +61,7 @@ def test_with_a_history_nothing_is_unclear(question: str) -> None:
     assert question_kind(question, has_history=True).intent == "question"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=3000))
 @settings(max_examples=40, deadline=None)
 def test_any_text_has_a_kind(text: str) -> None:

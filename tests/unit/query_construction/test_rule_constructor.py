@@ -577,6 +577,7 @@ def test_any_question_gives_a_valid_filter(question: str, schema: Schema) -> Non
     validate_filter(RULES.construct(question, schema).filter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "question",
     [

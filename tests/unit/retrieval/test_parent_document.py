@@ -251,6 +251,7 @@ def test_row_6_a_failing_write_leaves_no_orphan(monkeypatch: pytest.MonkeyPatch)
     assert ids(retriever.invoke("bee1 ant1")) == ["ant"]
 
 
+@pytest.mark.slow
 def test_row_24_ids_are_kept_and_many_children_go_in() -> None:
     """Document.id, ids= or id_key name the documents; 6,000 children, more than a Chroma batch, go in at once."""
     retriever = make(*(numbered(f"n{i}", 20) for i in range(300)), embeddings=WordEmbeddings(8))
