@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -96,7 +97,10 @@ class Metric:
                 cell = self._check_range(await self.score(example, output, judge))
         except (BudgetExceededError, MissingExtraError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a metric raises becomes a cell
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise  # the run was cancelled, not something within the metric
             cell = Cell.error(redact(str(error)) if isinstance(error, RagKitError) else error_text(error))
         seconds = time.perf_counter() - started
         return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)

@@ -130,6 +130,11 @@ async def atune(
         )  # fmt: skip
         with keep_query_vectors():
             return await search.run()
+    except OSError as error:
+        raise InvalidInputError(
+            f"{str(out)!r} cannot be written ({error.strerror or error}); what stands in it is kept. Make room, and "
+            "call again with the same arguments"
+        ) from error
     finally:
         await run_in_thread(log.close)
 

@@ -84,15 +84,22 @@ def test_what_ends_a_program_leaves_a_folder_to_go_on_with(fatal, native, tmp_pa
     assert next(count) <= 12 + 4, "the one that failed, and what the other worker did meanwhile"
 
 
-def test_a_cancellation_that_nobody_asked_for_is_an_error_of_its_cell():
-    """A CancelledError of a pipeline's own making ends neither the run nor its neighbours."""
+@pytest.mark.parametrize("where", ["pipeline", "metric"])
+def test_a_cancellation_that_nobody_asked_for_is_an_error_of_its_cell(where):
+    """A CancelledError of a pipeline's or a metric's own making ends neither the run nor its neighbours."""
+
+    class Cancels(Told):
+        async def score(self, example, output, judge):
+            if where == "metric" and example.id == "q1":
+                raise asyncio.CancelledError
+            return await super().score(example, output, judge)
 
     def pipeline(question):
-        if "1" in question:
+        if where == "pipeline" and "1" in question:
             raise asyncio.CancelledError
         return "0.5"
 
-    results = evaluate(pipeline, questions(4), [Told()], progress=False)
+    results = evaluate(pipeline, questions(4), [Cancels()], progress=False)
     summary = results.summary()["ours_told"]
     assert (summary.n, summary.errors) == (3, 1)
     assert "CancelledError" in results.rows[1].cells["ours_told"].reason

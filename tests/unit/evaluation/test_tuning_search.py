@@ -582,3 +582,32 @@ def test_a_killed_search_goes_on_and_asks_nothing_twice(tmp_path):
     times = Counter((json.dumps(settings), question) for settings, question in lines)
     # what a kill finds unwritten is asked again: at most a batch of 4 x 2 questions for each kill
     assert sum(count - 1 for count in times.values()) <= 8 * kills
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path):
+    """The error names the file; what was written counts in the next sitting, and the folder is free."""
+    pytest.importorskip("resource")
+    code = (
+        "import resource, signal, sys\n"
+        f"sys.path.insert(0, {str(TESTS)!r})\n"
+        "from support.tuning import SPACE, Told, make, questions, tune\n"
+        "from rag_kit.errors import InvalidInputError\n"
+        "def search():\n"
+        "    settings = {'space': SPACE, 'n_trials': 3, 'progress': False}\n"
+        f"    return tune(make, questions(12), Told(), out={str(tmp_path)!r}, **settings)\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    search()\n"
+        "except InvalidInputError as error:\n"
+        "    assert 'cannot be written' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "result = search()\n"
+        "assert len(result.trials) == 3 and result.stopped == 'n_trials=3', result\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
