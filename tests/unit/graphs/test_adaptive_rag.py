@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.tools import tool
@@ -191,6 +191,7 @@ def test_hops_go_on_with_what_was_found_and_end_by_themselves() -> None:
     queries=st.lists(st.sampled_from(["a fan?", "b fan?", "c fan?", "", "A FAN?"]), min_size=1, max_size=12),
     most=st.integers(1, 10),
 )
+@example(queries=["a fan?", "b fan?", "c fan?"], most=1)
 @settings(max_examples=10, deadline=None)
 def test_hops_always_end(queries: list[str], most: int) -> None:
     """Whatever the model asks, there are at least one and at most max_hops searches, none of them twice."""

@@ -154,6 +154,8 @@ def test_jieba_stands_in_for_rjieba(monkeypatch: pytest.MonkeyPatch) -> None:
     words, tagged = analysis.load_segmenter()(text), analysis.tag_words(text)
     monkeypatch.setitem(sys.modules, "rjieba", None)
     analysis.load_segmenter.cache_clear()
+    Analyzer()  # reads jieba's dictionary, which no call on an event loop may wait for
+    assert analysis.load_segmenter.cache_info().currsize == 1
     assert analysis.load_segmenter().__module__ == "jieba"
     assert (analysis.load_segmenter()(text), analysis.tag_words(text)) == (words, tagged)
     assert logging.getLogger("jieba").getEffectiveLevel() >= logging.ERROR
