@@ -186,7 +186,6 @@ def test_hops_go_on_with_what_was_found_and_end_by_themselves() -> None:
     assert {digest_of(document) for document in result["documents"]} == set(found) and len(found) == 3
 
 
-@pytest.mark.slow
 @given(
     queries=st.lists(st.sampled_from(["a fan?", "b fan?", "c fan?", "", "A FAN?"]), min_size=1, max_size=12),
     most=st.integers(1, 10),

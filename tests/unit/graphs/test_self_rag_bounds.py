@@ -259,7 +259,6 @@ def test_settings_have_bounds() -> None:
             graph.invoke({"question": "What?"}, context={name: value})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["paper", "reflect"])
 def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> None:
     """Twenty segments, or ten rounds of ten generations, reach no recursion limit."""

@@ -147,7 +147,6 @@ def test_content_words_keep_the_topic() -> None:
     assert content_words("什么是？") == []
 
 
-@pytest.mark.slow
 def test_jieba_stands_in_for_rjieba(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without rjieba, jieba cuts the same words, and their parts of speech, and logs nothing."""
     text = "小明硕士毕业于中国科学院计算所"
