@@ -149,14 +149,11 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Sentenc
             other for other in (*read[max(order - 1, 0) : order], *after) if other.passage_index == index
         ]
         matched_beside = [other.matched for other in beside if not (other.header and sentence.header)]
-        # a cell is found by its row and the name of its column
-        of_header = keys & set(terms(sentence.header))
-        matched = sentence.matched | of_header if sentence.matched else sentence.matched
-        near = matched.union(title, of_header, *matched_beside)
+        near = sentence.matched.union(title, keys & set(terms(sentence.header)), *matched_beside)
         opens = order < _OPENING or read[order - _OPENING].passage_index != index
         features = Features(
-            cover=_share(weights, matched),
-            rest=_share(weights, matched - title) / (_share(weights, keys - title) or 1.0),
+            cover=_share(weights, sentence.matched),
+            rest=_share(weights, sentence.matched - title) / (_share(weights, keys - title) or 1.0),
             near=_share(weights, near),
             title=_share(weights, title),
             opens=_share(weights, title) if opens else 0.0,

@@ -207,15 +207,6 @@ def test_extracts_stand_under_their_headings(model: ExtractiveChatModel) -> None
             [("", "TF-IDF and BM25 differ a lot."), ("", "通常 BM25 优于 TF-IDF。")],
             "通常",
         ),
-        # a cell is found by its row and its column
-        (
-            "What does exit code 8 mean?",
-            [
-                ("", "| exit code | meaning |\n|---|---|\n| 8 | it is written to |\n| 9 | it is full |"),
-                ("", "A second writer ends with exit code 8."),
-            ],
-            "| exit code",
-        ),
         # words in the target of a link say nothing, and a link alone is no sentence
         (
             "What is the typo filter?",
