@@ -135,7 +135,7 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     settings = SplitSettings(choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0), CHUNK, 0)
     with DocumentIndex.create(folder, embeddings=Prepared()) as index:
         start = time.perf_counter()
-        files, *_ = list_files([docs], folder, [])
+        files, *_ = list_files([docs], folder, [], prune=False)
         with closing(Converter(settings, None, readers)) as converter:
             grouping = Grouping(
                 index,
