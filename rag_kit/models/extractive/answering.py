@@ -126,12 +126,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     candidates = collect(analysed, passages)
     if asked := attribute_asked(analysed):
         # prose may name the attribute in other words, if what it says is of the kind asked for; a table's row may not
-        candidates = [
-            one
-            for one in candidates
-            if one.near & asked
-            or (not one.header.strip("| ") and (analysed.kind == "other" or one.features.kind))
-        ]
+        candidates = [one for one in candidates if one.near & asked or _is_prose_of_kind(one, analysed)]
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
     if strength(analysed, passages, candidates, picked[:_JUDGED]) < 0.5:
@@ -139,6 +134,12 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     if not analysed.clauses:  # all sentences of a clause belong to it
         picked = drop_distraction(picked)
     return settle_versions(analysed, picked, candidates, passages)
+
+
+def _is_prose_of_kind(sentence: SentenceCandidate, question: Question) -> bool:
+    """Tell whether a sentence, not a row of a table, offers what is asked for: a person, a time, an amount ..."""
+    is_row = bool(sentence.header.strip("| "))
+    return not is_row and (question.kind == "other" or bool(sentence.features.kind))
 
 
 def _whole_sentence(text: str) -> str:
